@@ -6,7 +6,7 @@
  *
  * `refs` counts users that may still call into the client: the owner until rpc_client_close(), an attempt
  * to connect, a connection until its calls are failed and its last sender is done, the retry timer, the
- * watch. The last one posts `gone`.
+ * watch. The last release posts `gone`.
  *
  * A sender holds the client (client_hold()) from before it reads `conn` until it is done with the
  * connection: a counter, no lock. When a connection has ended, CLIENT_ENDED is set in that counter; the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* rpc-client: a peer that this process calls: glusterd, or a brick (spec: wire 1, 3.1).
+/* rpc-client: the client side of RPC, for calls to glusterd or to a brick (spec: wire 1, 3.1).
  *
  * One connection at a time, made again as long as the client is open; calls with their own xids, each
  * answered by exactly one callback; pings and timeouts only while calls wait.
@@ -13,15 +13,15 @@
  *
  *     close, from everywhere: closed, then `gone`
  *
- * The first retry comes after retry_min_ms, each further one after twice as long up to retry_max_ms, with
- * a random part of a quarter, so that many clients do not come back to one server in step.
+ * The first retry comes after retry_min_ms; each further retry waits twice as long, up to retry_max_ms. A
+ * quarter of each wait is random, so that many clients do not reconnect to a server in step.
  *
  * thread: every function from any thread, unless its comment says otherwise. Callbacks run on workers: a
  * reply's on the worker that read it, several of one client at the same time. No lock of the client is
  * held in a callback.
  *
- * A call takes no lock of the client, and allocates nothing once the number of concurrent calls has been
- * reached before; the only lock is that of the connection's send queue.
+ * A call takes no lock except that of the connection's send queue. It allocates memory only when more calls
+ * are concurrent than ever before.
  *
  * Bounds on the memory that a peer can make us hold: records as in transport.h (short ones until the
  * client is up or `is_trusted`); a reply that no call waits for is dropped at once; a reply that does not
@@ -104,7 +104,7 @@ struct rpc_reply {
      * layer; -ETIMEDOUT: no answer in time, the peer may still execute the call; -ENOMEM: the peer has
      * answered, and there was no memory for the whole answer */
     int err;
-    /* in one or more pieces; the callback sets its arena before it decodes dicts and lists */
+    /* in one or more pieces; the callback sets results.arena before decoding dicts and lists */
     struct xdr results;
     struct record record;
     struct rpc_client *client;
@@ -123,15 +123,15 @@ struct rpc_call {
 };
 #define RPC_CALL_WAITS UINT32_MAX
 
-/* Sends a call. 0: `cb` is called once, on a worker, perhaps before this returns. Otherwise it is not
+/* Sends a call. 0: `cb` is called once, on a worker, perhaps before this returns. Otherwise `cb` is not
  * called: -ENOTCONN, -EAGAIN (too many concurrent calls), -ENOMEM (nothing was sent, and the connection
  * stays), -EMSGSIZE, -EINVAL (the credential cannot be encoded). */
 int rpc_client_call(struct rpc_client *c, const struct rpc_call *call);
 
-/* Between these two no other connection takes this one's place. An fd number or the like, which is valid
- * for one connection only, is looked up and sent between them; `down` has made it invalid before the next
- * connection begins. Calls may be nested, and cost an atomic operation each; they should last only as long
- * as sending a call. */
+/* Between hold and let_go no other connection replaces the present connection. An fd number or the like,
+ * which is valid for one connection only, is looked up and sent between them; `down` has made it invalid
+ * before the next connection begins. Calls may be nested, and cost an atomic operation each; they should last
+ * only as long as sending a call. */
 void rpc_client_hold(struct rpc_client *c);
 void rpc_client_let_go(struct rpc_client *c);
 
@@ -153,7 +153,7 @@ void rpc_reply_is_garbage(struct rpc_reply *r, const char *what);
 /* ---- fops: program 1298437 version 400 ------------------------------------------------------- */
 
 /* Sends `call` (its wire members: gfids, fd numbers, names ...) as rpc_client_call() does. The payload's
- * bytes lie in `payload`, whose reference is taken over, or are copied if that is NULL. The call and its
+ * bytes lie in `payload`, whose reference is taken over, or are copied if `payload` is NULL. The call and its
  * caller are not used after return, or after `cb` has run. */
 int rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller,
                    struct iobuf *payload, unsigned timeout_s, rpc_reply_fn cb, void *arg);

@@ -133,8 +133,8 @@ decode_reply(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct ar
     return err;
 }
 
-/* Decodes without memory. The results of a call that only looks are lost. For other calls the outcome
- * matters, so only results that have room in `out` itself are taken. */
+/* Decodes without memory. The results of a read-only call are lost. For other calls the outcome matters, so
+ * the results that have room in `out` are decoded. */
 static int
 decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
 {

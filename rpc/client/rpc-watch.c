@@ -5,9 +5,9 @@
  * starts the watch; a tick that finds no call waiting ends it. So an idle client has no wake-ups, and is
  * not pinged (wire 1.7).
  *
- * A peer is pinged when it has sent nothing for a quarter of the ping timeout, and given up when it has
- * sent nothing for the whole of it. Stock pings once in a ping timeout, so it takes up to twice as long to
- * notice a dead peer. */
+ * The client pings a peer that has sent nothing for a quarter of the ping timeout, and drops the connection
+ * after a whole ping timeout of silence. Stock pings once in a ping timeout, so stock takes up to twice as
+ * long to notice a dead peer. */
 #include <errno.h>
 
 #include "rpc/client/rpc-client-internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Logins, to bricks that accept and to bricks that refuse them; and calls to glusterd. */
+/* Logins to bricks that accept and to bricks that refuse; and calls to glusterd. */
 #include <stdio.h>
 
 #include "data/dict.h"
@@ -370,7 +370,7 @@ START_TEST(a_brick_whose_graph_is_not_up)
 }
 END_TEST
 
-/* Glusterd names the port; after a loss it is asked again. */
+/* Glusterd names the port; after a lost connection the client asks glusterd again. */
 START_TEST(by_way_of_glusterd)
 {
     for (int i = 0; i < 2; i++) {

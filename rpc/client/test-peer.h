@@ -18,7 +18,7 @@
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/rpc-message.h"
 
-/* Not one of Check's assertions, because benchmarks use this too. */
+/* Check's assertions do not work here, because benchmarks use this file too. */
 #define peer_must(holds)                                                                                     \
     do {                                                                                                     \
         if (!(holds)) {                                                                                      \

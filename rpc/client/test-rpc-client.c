@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client against a peer that behaves, and one that does not. In every case each call has one callback. */
+/* A client against a correct peer and against misbehaving peers. In every case each call has one callback. */
 #include <stdio.h>
 
 #include "data/dict.h"

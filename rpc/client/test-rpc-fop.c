@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Fops of a client to a peer that answers them, small and large, and to a peer whose answers have another
- * layout. */
+/* Fops of a client, with small and large replies, and with replies of another layout. */
 
 #include "data/dict.h"
 #include "mem/mem-shared.h"
@@ -280,7 +279,7 @@ END_TEST
 
 /* ---- without memory -------------------------------------------------------------------------- */
 
-/* Takes all buffers that exist, in a list by their first bytes: those of `all` and the new ones. */
+/* Takes all buffers that exist, `all` and new ones, in a list through their first bytes. */
 static struct iobuf *
 take_all_buffers(struct iobuf *all)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Calls to the peer. Their xids overlap with those of the peer's calls: the direction distinguishes them. */
+/* Calls to the peer. Their xids overlap with those of the peer's calls, but the direction tells both
+ * apart. */
 #include <assert.h>
 
 #include "rpc/server/rpc-server.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The way of a record to its handler, and the answers if there is none (wire 1.4). */
+/* Takes a record to its handler, and answers a record without handler (wire 1.4). */
 #include "rpc/server/rpc-server.h"
 
 #include <assert.h>
@@ -154,7 +154,7 @@ request_new(struct rpc_server *s, struct conn *c, struct record *r)
     return req;
 }
 
-/* Finds the program; NULL with *is_known telling whether another version of it is served. */
+/* Finds the program. If NULL, *is_known tells whether another version of the program is served. */
 static const struct rpc_program *
 find_program(const struct rpc_server *s, uint32_t number, uint32_t version, bool *is_known)
 {

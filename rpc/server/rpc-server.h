@@ -36,7 +36,7 @@ struct rpc_program {
     uint32_t procedure_count;
     bool is_listed;   /* in DUMP's answer, in the order of rpc_server_new() */
     bool needs_login; /* before conn_set_trusted, calls go to `refuse` instead of their handlers */
-    /* its decoders read records of several pieces (xdr.h); else a record is joined into one piece */
+    /* the decoders read records of several pieces (xdr.h); else a record is joined into one piece */
     bool takes_pieces;
     /* Answers a call that came before the login, by one of the functions below. NULL: GARBAGE_ARGS (wire
      * 1.4). */
@@ -61,8 +61,8 @@ struct rpc_request {
     const struct rpc_program *program_row;
     struct rpc_server *server;
     /* Private state of the program, in a struct of its own: zero when the handler is called. (A request is
-     * made before its program is known, so there is room for the largest.) It is kept when the call is
-     * packed: stack/call-pack.h. */
+     * made before its program is known, so there is room for the largest.) Packing the call keeps the state:
+     * stack/call-pack.h. */
     _Alignas(8) char own[RPC_REQUEST_OWN_BYTES];
 };
 
@@ -105,8 +105,8 @@ void rpc_reply_denied(struct rpc_request *req, uint32_t auth_status);
 /* Frees the request without a reply (because the connection is being dropped). */
 void rpc_request_drop(struct rpc_request *req);
 
-/* Decodes req's arguments as those of the fop of the procedure number. True: req->stk.call is filled.
- * False: the request has been answered and is gone (GARBAGE_ARGS, or a reply of that fop with the error). */
+/* Decodes req's arguments for the fop of the procedure number. True: req->stk.call is filled. False: the
+ * request has been answered and freed (GARBAGE_ARGS, or a reply of that fop with the error). */
 bool rpc_fop_decode(struct rpc_request *req);
 /* Encodes req->stk.reply as the reply of req->stk.call.fop and sends it. Frees the request. */
 void rpc_fop_reply(struct rpc_request *req);
@@ -126,11 +126,11 @@ rpc_request_of(struct call_stack *stk)
 int rpc_callback(struct conn *c, uint32_t procedure, const void *body, size_t bytes);
 
 /* Answers a GETSPEC with a volfile's text, or with an -errno and `text` (NULL: no text). The receiver of a
- * volfile must be a guest (conn_set_guest()) before the text is read, so that it learns of the next
+ * volfile must be a guest (conn_set_guest()) before the text is read, so that the receiver learns of the next
  * change. */
 void rpc_reply_volfile(struct rpc_request *req, const char *text, int err);
-/* Tells all guests that their volfiles may have changed (FETCHSPEC), so that they fetch them again. Any
- * thread. */
+/* Tells all guests that their volfiles may have changed (FETCHSPEC). A guest then fetches its volfile again.
+ * Any thread. */
 void rpc_tell_volfiles_changed(void);
 
 #endif

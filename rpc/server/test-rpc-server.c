@@ -91,7 +91,8 @@ serve_writev(struct rpc_request *req)
 {
     if (!rpc_fop_decode(req))
         return;
-    size_t wrong = 0; /* one assertion, not one for each byte: each costs Check a message to its parent */
+    size_t wrong = 0; /* one assertion for all bytes, because Check sends its parent a message for each
+                       * assertion */
     req->stk.reply.op_ret = (int32_t)req->stk.call.payload_bytes;
     for (int i = 0; i < req->stk.call.payload_count; i++) {
         const char *bytes = req->stk.call.payload[i].iov_base;
