@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* storage/posix: how objects are made, and what they have when they are. */
+/* storage/posix: creation of objects, and the gfids, handles and attributes of new objects. */
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/test-entry.h"
 
@@ -160,7 +160,8 @@ mkdir_by(uint32_t uid, int32_t pid, struct inode *parent, const char *name, cons
     return r;
 }
 
-/* Whoever knows a directory by its gfid would work in another one. */
+/* MKDIR with the gfid of an existing directory is refused to a caller who may not move that directory: other
+ * clients that know the directory by its gfid would work in the new directory. */
 START_TEST(gfid_of_another_directory)
 {
     struct inode *place = make(FOP_mkdir, w.root, "place"), *old = make(FOP_mkdir, place, "old");
@@ -170,11 +171,11 @@ START_TEST(gfid_of_another_directory)
     snprintf(path, sizeof path, "%s/place", w.dir);
     snprintf(in_old, sizeof in_old, "%s/old", path);
     ck_assert_int_eq(mkdir_by(1000, 1, mine, "trap", &old->gfid), -EEXIST);
-    ck_assert_int_eq(chmod(path, 01777), 0); /* sticky: not his either */
+    ck_assert_int_eq(chmod(path, 01777), 0); /* sticky: still not the caller's */
     ck_assert_int_eq(mkdir_by(1000, 1, mine, "trap", &old->gfid), -EEXIST);
     ck_assert_int_eq(find(mine, "trap", NULL), -ENOENT);
     ck_assert_int_eq(find(place, "old", NULL), 0);
-    ck_assert_int_eq(mkdir_by(0, 1, mine, "file", &f->gfid), -EEXIST); /* of a file: nobody */
+    ck_assert_int_eq(mkdir_by(0, 1, mine, "file", &f->gfid), -EEXIST); /* a file's: root neither */
     ck_assert_int_eq(chown(in_old, 1000, 1000), 0);
     ck_assert_int_eq(mkdir_by(1000, 1, mine, "own", &old->gfid), 0);
     ck_assert_int_eq(find(mine, "own", NULL), 0);
@@ -283,7 +284,7 @@ START_TEST(symlink_that_pretends_to_be_a_handle)
     call_stack_release(&stk);
     ck_assert_int_eq(find_gfid(&g, &iatt), 0);
     ck_assert_uint_eq(iatt.mode & S_IFMT, S_IFLNK);
-    /* ... even when its last name has gone behind our back. */
+    /* The handle is a symlink even after its last name was removed on the disk. */
     ck_assert_int_eq(unlinkat(w.p->brick_fd, "s", 0), 0);
     ck_assert_int_eq(find_gfid(&g, &iatt), 0);
     ck_assert_uint_eq(iatt.mode & S_IFMT, S_IFLNK);
@@ -331,7 +332,7 @@ START_TEST(force_replace_removes_a_stale_linkto)
 }
 END_TEST
 
-/* A step that fails takes back what was done: here a value that no file system stores. */
+/* A failed step undoes the steps before. The step that fails is an xattr too large for any file system. */
 START_TEST(creation_that_fails_half_way)
 {
     static char huge[128 * 1024];

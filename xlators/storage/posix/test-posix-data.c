@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Contents: open, read, write, truncate, space, checksums, stat, by fds of clients and by anonymous ones. */
+/* Contents: open, read, write, truncate, space, checksums, stat, by fds of clients and by anonymous fds. */
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 
@@ -28,7 +28,7 @@ write_call(struct call_stack *stk, struct fd *fd, uint64_t offset, const char *t
 {
     call_on_fd(stk, FOP_writev, fd);
     stk->call.offset = offset;
-    /* In two pieces, as records may bring it. */
+    /* The payload is in two pieces, as a record may have it. */
     size_t len = strlen(text), half = len / 2;
     stk->call.payload[0] = (struct iovec){(void *)text, half};
     stk->call.payload[1] = (struct iovec){(void *)(text + half), len - half};
@@ -185,7 +185,8 @@ START_TEST(migration_guard)
 }
 END_TEST
 
-/* Of the brick's files: other threads (the sweeper of the pools) open what they need at any time. */
+/* Counts descriptors of the brick's files only, because other threads (the sweeper of the pools) open files
+ * at any time. */
 static int
 count_descriptors(void)
 {
@@ -282,7 +283,7 @@ START_TEST(times_follow_the_caller)
     ck_assert_int_eq(stk.reply.stat.mtime, 1700000000);
     ck_assert_uint_eq(stk.reply.stat.mtime_nsec, 123456789);
     call_end(&stk);
-    write_call(&stk, fd, 0, "y"); /* from before: what the write before has left; the mtime alone moves on */
+    write_call(&stk, fd, 0, "y"); /* pre: the times after the last write; only the mtime changes */
     stk.caller.time_flags = TIME_MTIME;
     stk.caller.ctime_sec = 1700000010;
     ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
@@ -291,7 +292,7 @@ START_TEST(times_follow_the_caller)
     ck_assert_int_eq(stk.reply.post.mtime, 1700000010);
     ck_assert_int_eq(stk.reply.post.ctime, 1700000000);
     call_end(&stk);
-    write_call(&stk, fd, 0, "z"); /* who asks for no times changes none */
+    write_call(&stk, fd, 0, "z"); /* a write without time flags changes no times */
     ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
     ck_assert_int_eq(stk.reply.pre.mtime, 1700000010);
     ck_assert_int_eq(stk.reply.post.mtime, 1700000010);
@@ -349,7 +350,7 @@ END_TEST
 
 static bool has_no_zero_range;
 static int zero_writes;          /* since a test began */
-static int last_write;           /* behind this one the answer to `ends` becomes true; 0: never */
+static int last_write;           /* after this write `ends` becomes true; 0: never */
 static atomic_bool *ends;
 
 int __real_fallocate64(int fd, int mode, off64_t offset, off64_t len);
@@ -421,7 +422,7 @@ START_TEST(zerofill_is_bounded)
     ck_assert_int_eq(zero_writes, 4);
     ck_assert_uint_eq(file_size(fd), (3 << 20) + 8);
     ck_assert_int_eq(statvfs(brick.dir, &disk), 0);
-    if (disk.f_blocks) { /* not more than the disk has, and then not a part of it */
+    if (disk.f_blocks) { /* a range larger than the disk fails before the first write */
         ck_assert_int_eq(zerofill(fd, NULL, 0, (uint64_t)disk.f_blocks * disk.f_frsize + (64 << 20)),
                          -ENOSPC);
         ck_assert_int_eq(zerofill(fd, NULL, 0, INT64_MAX), -ENOSPC);
@@ -448,7 +449,7 @@ START_TEST(zerofill_ends_with_its_client_and_its_brick)
     ck_assert_int_eq(zerofill(fd, &client, 0, 8 << 20), -EINTR);
     ck_assert_int_eq(zero_writes, 3);
     brick.graph.is_draining = false;
-    last_write = 1; /* what is done is done: that its client has gone changes nothing */
+    last_write = 1; /* a finished call succeeds although its client has gone */
     ends = &client.is_gone;
     ck_assert_int_eq(zerofill(fd, &client, 0, 1 << 20), XL_DONE);
     last_write = 0;
@@ -613,7 +614,7 @@ START_TEST(direct_io_needs_no_aligned_client)
 }
 END_TEST
 
-/* Threads that all believe to write at the end: for each place exactly one of them is told that it did. */
+/* Threads append at the same offsets: for each offset exactly one reply reports an append. */
 enum { APPENDERS = 4, PLACES = 300 };
 static atomic_uint appended[PLACES];
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Nobody gets out of the brick, and nobody is led to another object than he means: not by symlinks whose
- * gfid was a directory's, nor by renames, of other clients or of a user of the machine, at any moment of a
- * call.
+/* No call leaves the brick, and no call reaches another object than the caller named: neither through
+ * symlinks whose gfid was a directory's, nor through renames by other clients or by a local user, at any
+ * moment of a call.
  *
- * The target is a folder of the test's own beside the brick: "secret". It is never seen in an answer and
- * never changed. KILN_ESCAPE_ROUNDS says how often each attacked call is made (400), KILN_ESCAPE_CHANGES how
- * often at least another client changes what a gfid is meanwhile (0). CK_RUN_CASE=gfids runs that race alone.
+ * The target is the folder "secret" of the test beside the brick, which no reply may show and no call may
+ * change. KILN_ESCAPE_ROUNDS is the number of rounds of each attacked call (400), KILN_ESCAPE_CHANGES the
+ * least number of times that another client reuses a gfid meanwhile (0). CK_RUN_CASE=gfids runs that race
+ * alone.
  */
 #include <pthread.h>
 #include <sys/sysmacros.h>
@@ -45,7 +46,7 @@ secret_up(void)
     ck_assert_ptr_nonnull(mkdtemp(secret));
     put_file(inside(path, secret, "shadow"));
     ck_assert_int_eq(setxattr(secret, "trusted.secret", "x", 1, 0), 0);
-    for (int i = 0; i < 2; i++) { /* what the directories inside the brick are called */
+    for (int i = 0; i < 2; i++) { /* the names of directories inside the brick */
         ck_assert_int_eq(mkdir(inside(path, secret, i ? "etc" : "sub"), 0700), 0);
         ck_assert_int_eq(setxattr(path, "trusted.secret", "x", 1, 0), 0);
         strcat(path, "/shadow");
@@ -138,7 +139,7 @@ mknod_as(struct inode *parent, const char *name, const struct gfid *gfid, mode_t
     return r;
 }
 
-/* What the brick's own files contain is shorter. */
+/* No file of the brick has as many bytes as the secret, so a reply with content of that length is a leak. */
 static void
 no_secret(const struct call_stack *stk, int r)
 {
@@ -225,7 +226,7 @@ create_or_open(struct inode *parent, const char *name, int flags)
     return r;
 }
 
-/* Everything that can be done to a directory and its entries. How many of the calls succeeded. */
+/* Calls every fop on a directory and its entries. Returns the number of calls that succeeded. */
 static unsigned
 use_dir(struct inode *dir, long round)
 {
@@ -266,8 +267,8 @@ shut_out(struct inode *dir)
     ck_assert_int_lt(find(dir, "shadow", NULL), 0);
 }
 
-/* A directory is removed with all that is in it, and its gfid comes back as a symlink: what was inside would
- * be reached through it. */
+/* A directory is removed with its contents, and a symlink gets its gfid. A child of the directory must not be
+ * reached through the symlink. */
 static void
 child_of_a_symlink(const char *child, const char *text)
 {
@@ -282,7 +283,7 @@ child_of_a_symlink(const char *child, const char *text)
     ck_assert_uint_eq(s->type, S_IFLNK);
     shut_out(c);
     ck_assert_int_lt(find_gfid(&c->gfid, NULL), 0);
-    /* Nor as anything else. */
+    /* The child is not reached after the symlink's removal either. */
     ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "s", 0), 0);
     inode_unref(s);
     inode_unref(c);
@@ -298,7 +299,7 @@ START_TEST(symlink_with_the_gfid_of_a_removed_folder)
 }
 END_TEST
 
-/* The directory itself comes back as a symlink while somebody holds it. */
+/* A symlink gets the gfid of a removed directory whose inode is still held. */
 START_TEST(symlink_with_the_gfid_of_a_held_folder)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
@@ -334,7 +335,8 @@ START_TEST(a_folder_becomes_a_symlink)
     shut_out(deep);
     secret_untouched();
     ck_assert(has_handle_of(&deep->gfid));
-    /* A symlink to the very directory is none of ours either: it may lead elsewhere a moment later. */
+    /* A symlink to the directory itself is not followed either, because its target may change a moment
+     * later. */
     ck_assert_int_eq(unlink(from), 0);
     ck_assert_int_eq(rename(to, from), 0);
     ck_assert_uint_gt(use_dir(deep, 1), 10);
@@ -360,8 +362,8 @@ handle_is_of(const struct gfid *gfid, const char *name)
     ck_assert_uint_eq(handle.st_ino, st.st_ino);
 }
 
-/* Of two folders with one gfid the second has gone, and then a symlink or a file was made with it: the first
- * is not found by the gfid, and must not take the other's handle away. */
+/* The second of two folders with one gfid was removed, and a symlink or a file was made with that gfid. The
+ * gfid then means the new object, and calls on the first folder must not remove the new object's handle. */
 static void
 keeps_its_handle(bool is_symlink)
 {
@@ -380,12 +382,12 @@ keeps_its_handle(bool is_symlink)
     handle_is_of(&g, "taker");
     ck_assert_int_eq(find(w.root, "d", NULL), 0);
     handle_is_of(&g, "taker");
-    ck_assert_int_le(move(w.root, "d", w.root, "moved"), 0); /* the table may think that it is no folder */
+    ck_assert_int_le(move(w.root, "d", w.root, "moved"), 0); /* the table may hold another type */
     ck_assert_int_eq(faccessat(w.p->brick_fd, "moved", F_OK, 0), 0);
     handle_is_of(&g, "taker");
     ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "taker", 0), 0);
     inode_unref(taker);
-    /* Now it is the folder's again. */
+    /* The handle is the folder's again. */
     ck_assert_int_eq(find(w.root, "moved", NULL), 0);
     ck_assert_int_eq(fstatat(w.p->handles_fd, HANDLE(&g), &handle, 0), 0);
     ck_assert_int_eq(fstatat(w.p->brick_fd, "moved", &there, 0), 0);
@@ -400,8 +402,8 @@ START_TEST(a_folder_takes_nobodys_handle)
 }
 END_TEST
 
-/* DHT heals a rename by making the folder at its new place with the old one's gfid, and then removes the old
- * one: whoever has the folder open goes on, once the new name was looked up. */
+/* DHT heals a rename: it makes a folder with the old folder's gfid at the new name, and removes the old
+ * folder. After a LOOKUP of the new name, calls on the held inode work in the new folder. */
 START_TEST(a_held_folder_lives_on_at_its_other_name)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
@@ -419,8 +421,8 @@ START_TEST(a_held_folder_lives_on_at_its_other_name)
 }
 END_TEST
 
-/* A listing tells the table which object a name is, not that its handle is there: that is LOOKUP's to
- * heal. */
+/* A listing tells the inode table the object of a name, but does not check its handle: a later LOOKUP still
+ * heals the handle. */
 START_TEST(a_listed_folder_without_handle_is_healed)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
@@ -443,7 +445,7 @@ START_TEST(a_listed_folder_without_handle_is_healed)
 }
 END_TEST
 
-/* A file whose gfid another object has by now takes that one's handle with it no more than a folder does. */
+/* The removal of a file whose gfid now belongs to another object leaves the other object's handle. */
 START_TEST(a_file_without_handle_removes_nobodys)
 {
     struct inode *f = make(FOP_create, w.root, "f"), *d;
@@ -502,7 +504,8 @@ START_TEST(chmod_does_not_follow)
 }
 END_TEST
 
-/* A number means another object once the first has gone, also when it went with the tree that it was in. */
+/* An inode number can be reused after its object is gone, so the layer forgets the number, also when the
+ * object was removed with its tree. */
 START_TEST(numbers_are_forgotten)
 {
     struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, "c"),
@@ -516,7 +519,7 @@ START_TEST(numbers_are_forgotten)
     for (int i = 0; i < 100 && chore_now(w.p, POSIX_JANITOR) > 0; i++)
         ;
     ck_assert(!posix_inode_is_met(w.xl, c) && !posix_inode_is_met(w.xl, f));
-    /* Whoever looked before does not bring it back. */
+    /* A call that read the number before the removal does not set the number again. */
     posix_inode_met(w.xl, c, &(struct stat){.st_ino = 5, .st_dev = w.p->dev}, births);
     ck_assert(!posix_inode_is_met(w.xl, c));
     inode_unref(f);
@@ -525,7 +528,8 @@ START_TEST(numbers_are_forgotten)
 }
 END_TEST
 
-/* Whoever holds the lock of an inode's times may have to reach the object, and then learns its number. */
+/* Reading the times may have to reach the object, under the lock of the inode's times, and then stores the
+ * inode number. */
 START_TEST(times_are_read_of_what_must_be_reached_first)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
@@ -567,9 +571,9 @@ swap_names(void *arg)
 
 struct user {
     struct inode *dir;
-    long changes; /* that the attacker makes at least before this one ends */
+    long changes; /* least number of the attacker's changes before this user ends */
     bool may_all_fail;
-    long done; /* calls that succeeded: at least one, in whatever time, or the test shows nothing */
+    long done; /* calls that succeeded: the test waits for at least one */
     long rounds;
 };
 
@@ -585,7 +589,7 @@ use_for_rounds(void *arg)
     return NULL;
 }
 
-/* Each of the directories is used while the attacker is at work; he ends with them. */
+/* Uses each of the directories while the attacker works; the attacker ends with the last user. */
 static void
 attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, const struct user *how)
 {
@@ -684,8 +688,8 @@ START_TEST(a_local_user_swaps_files)
 }
 END_TEST
 
-/* Another client: a directory with one inside goes to the landfill, its gfid becomes a symlink, goes, becomes
- * a directory ... */
+/* Another client, over and over: a directory with a child goes to the landfill, a symlink gets its gfid and
+ * is removed, and a directory gets the gfid again. */
 static struct gfid attacked_parent, attacked_child;
 
 static void
@@ -713,7 +717,7 @@ reuse_gfids(void *arg)
         inode_unref(symlink_as(w.root, "s", &attacked_parent, "../../.."));
         remove_entry(FOP_unlink, w.root, "s", 0);
         if (atomic_fetch_add(&changes, 1) % 64 == 0)
-            empty_landfill(); /* or it has a folder of each change's in the end */
+            empty_landfill(); /* else it would hold a folder for each change */
     }
     return NULL;
 }

@@ -26,7 +26,8 @@ START_TEST(lookup_answers)
 }
 END_TEST
 
-/* A stock disperse client puts what it has read into the dict of a LOOKUP, and cannot heal without one. */
+/* A stock disperse client stores results in the dict of a LOOKUP's reply, and cannot heal without that
+ * dict. */
 START_TEST(a_lookup_that_succeeds_has_a_dict)
 {
     struct inode *f = make(FOP_create, w.root, "f");
@@ -95,7 +96,7 @@ START_TEST(lookup_gives_a_gfid)
 }
 END_TEST
 
-/* LOOKUP alone makes an inode known: the next one needs not read the gfid. */
+/* One LOOKUP makes an inode known: the next LOOKUP needs not read the gfid. */
 START_TEST(lookup_meets_the_inode)
 {
     for (int i = 0; i < 2; i++) {
@@ -109,7 +110,7 @@ START_TEST(lookup_meets_the_inode)
 }
 END_TEST
 
-/* ---- what is done by hand while the brick serves --------------------------------------------- */
+/* ---- changes on the disk while the brick serves ---------------------------------------------- */
 
 static void
 path_of(const char *name, char path[128])
@@ -117,7 +118,8 @@ path_of(const char *name, char path[128])
     snprintf(path, 128, "%s/%s", w.dir, name);
 }
 
-/* The clock of the file system moves on: from now on a change gets another ctime than the last one. */
+/* Waits until the file system's clock has moved on, so that the next change gets another ctime than the last
+ * change. */
 static void
 wait_for_the_clock(const char *name)
 {
@@ -286,8 +288,8 @@ try_make(enum fop fop, struct inode *parent, const char *name)
     return err;
 }
 
-/* What users could neither use nor remove is refused: BRICK's path and the name's together have to stay below
- * PATH_MAX. */
+/* Names whose whole path has PATH_MAX bytes or more are refused, because users could neither use nor remove
+ * them. */
 START_TEST(paths_too_long)
 {
     static const enum fop makers[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
@@ -327,8 +329,8 @@ START_TEST(paths_too_long)
 }
 END_TEST
 
-/* A brick may have such paths all the same, from before or by a rename above: they can be looked at and
- * removed. */
+/* A brick may still have longer paths, from earlier times or through the rename of a folder above: LOOKUP
+ * finds and RMDIR removes such objects. */
 START_TEST(paths_too_long_are_removed)
 {
     enum { DEPTH = 60 };
@@ -365,7 +367,7 @@ END_TEST
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* Of a directory whose inode was met: what is answered is from after the change. */
+/* The reply has the attributes after the change, also for a directory whose inode was met. */
 START_TEST(setattr_of_a_directory)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Names at the same moment: whatever the order, no handle is left over, none is missing, and nobody sees
- * something half done. */
+/* Concurrent changes of names: in any order, no handle is left over or missing, and no call sees a change
+ * half done. */
 #include <pthread.h>
 
 #include "xlators/storage/posix/test-entry.h"
@@ -76,7 +76,7 @@ rename_back_and_forth(void *arg)
     return NULL;
 }
 
-/* Whoever knows a directory by its gfid never notices that it, or one above it, is being renamed. */
+/* Calls that know a directory by its gfid succeed while the directory, or a directory above, is renamed. */
 static void *
 work_inside(void *arg)
 {
@@ -144,7 +144,7 @@ START_TEST(open_and_unlink_at_once)
 }
 END_TEST
 
-/* Names of one inode come and go on all sides: its handle must be there as long as one of them is. */
+/* Threads add and remove names of one inode: the handle must exist as long as any name does. */
 static void *
 link_and_unlink(void *arg)
 {
@@ -179,7 +179,7 @@ START_TEST(links_of_one_inode)
 }
 END_TEST
 
-/* Everybody renames over everybody: in the end each handle that is left has exactly one name. */
+/* All threads rename over each other's names: in the end each remaining handle has exactly one name. */
 static void *
 rename_around(void *arg)
 {
@@ -239,8 +239,8 @@ take_away(void *arg)
     return NULL;
 }
 
-/* A folder of files that have a second name beside it, or get one, is taken away while those names go or
- * come. */
+/* The janitor removes a folder while the second names of its files, outside of the folder, are removed or
+ * made. */
 static void
 tree_goes_while_names(bool come)
 {
@@ -291,7 +291,8 @@ START_TEST(a_tree_is_taken_away_while_other_names_come)
 }
 END_TEST
 
-/* The folder's gfid is another's by then, and the name in that is a symlink that leads nowhere a path can. */
+/* By the time of the removal another folder has the gfid, and its entry of the same name is a symlink with a
+ * text that is too long for a path. */
 START_TEST(a_tree_is_taken_away_whose_handles_lead_astray)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");

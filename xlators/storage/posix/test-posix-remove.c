@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* storage/posix: unlink, rmdir and rename, and what is left of an object afterwards. */
+/* storage/posix: unlink, rmdir and rename, and the handles that an object has afterwards. */
 #include <pthread.h>
 
 #include "xlators/storage/posix/gfid2path.h"
@@ -57,7 +57,7 @@ START_TEST(unlinked_files_live_while_open)
 }
 END_TEST
 
-/* Heal makes an object anew under the gfid of one that was removed here and is still open. */
+/* A heal creates an object with the gfid of a file that was removed here and is still open. */
 START_TEST(gfid_comes_back_while_the_old_file_is_open)
 {
     struct inode *f = make(FOP_create, w.root, "f");
@@ -235,7 +235,7 @@ START_TEST(janitor_waits_for_the_lock_of_a_name)
 }
 END_TEST
 
-/* Calls by gfid while an fd is open on what has no name any more. */
+/* Calls `fop` by gfid, for an object without a name that an fd holds open. */
 static int
 by_gfid(enum fop fop, struct inode *inode, struct iatt *post)
 {
@@ -292,7 +292,7 @@ START_TEST(removed_but_open)
         kept_while_open(inode, i ? FOP_opendir : FOP_open, i ? FOP_rmdir : FOP_unlink, i == 2);
         inode_unref(inode);
     }
-    /* A directory that is replaced by another one. */
+    /* A rename replaces an open directory. */
     struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b");
     struct call_stack stk;
     struct iatt post;
@@ -375,8 +375,8 @@ START_TEST(rename_hard_links_of_one_file)
 }
 END_TEST
 
-/* The self-heal daemon moves all names of a removed file to one place, and takes success for the sign that a
- * name has gone. */
+/* The self-heal daemon renames all names of a removed file to one name, and expects that a successful rename
+ * has removed the old name. */
 START_TEST(healer_renames_hard_links_of_one_file)
 {
     struct inode *f = make(FOP_create, w.root, "f");

@@ -80,7 +80,7 @@ START_TEST(root_handle_must_lead_to_the_brick)
 }
 END_TEST
 
-/* Folders of handles, made by others or not. */
+/* The number of handle folders on the brick. */
 static unsigned
 handle_folders(const char *brick)
 {
@@ -120,7 +120,7 @@ START_TEST(a_start_makes_no_folders_for_later)
 }
 END_TEST
 
-/* It would wait for the process that serves it, but not when it is told to end. */
+/* The start waits for the process that serves the brick, until a pending SIGTERM ends the wait. */
 START_TEST(one_process_a_brick)
 {
     sigset_t term;
@@ -179,8 +179,8 @@ START_TEST(health_check_notices_that_the_brick_was_moved)
 }
 END_TEST
 
-/* The real timers and workers: the landfill is emptied in the background, and stopping in the midst of it is
- * clean. */
+/* With real timers and workers the janitor empties the landfill in the background, and can be stopped in the
+ * middle of its work. */
 START_TEST(janitor_runs_by_itself)
 {
     struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is removed and kept in the trash: where it lies, who may get at it there, and what is not kept. */
+/* Removed files in the trash: their places there, their permissions, and the files that the trash does not
+ * keep. */
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -52,7 +53,7 @@ make_and_trash(struct inode *parent, const char *name)
     ck_assert_int_eq(trash(parent, name), 0);
 }
 
-/* Entries of a folder of the brick whose names begin so, of any name that is not "." or "..". */
+/* Counts the entries of a folder of the brick whose names begin with `prefix`, without "." and "..". */
 static unsigned
 count(const char *dir, const char *prefix)
 {
@@ -133,7 +134,7 @@ START_TEST(what_was_closed_is_closed)
         ck_assert_int_eq(chmod(at(name), modes[i].real), 0);
         make_and_trash(d, "f");
         ck_assert_uint_eq(mode_of(path), modes[i].kept);
-        /* closed after others could look, and opened again */
+        /* the folder is closed to other users, and later opened again */
         ck_assert_int_eq(chmod(at(name), 0700), 0);
         make_and_trash(d, "g");
         ck_assert_uint_eq(mode_of(path), 0700);
@@ -146,7 +147,7 @@ START_TEST(what_was_closed_is_closed)
 }
 END_TEST
 
-/* Nobody else's entry, but an ACL, which others are not to be judged without. */
+/* The ACL denies a user the access that the mode grants. A folder with an ACL is closed in the trash. */
 START_TEST(a_folder_with_an_acl_is_closed)
 {
     static const unsigned char acl[] = {2, 0, 0, 0, 1,    0,    7,    0,    0xff, 0xff, 0xff, 0xff,
@@ -166,7 +167,7 @@ START_TEST(a_folder_with_an_acl_is_closed)
 }
 END_TEST
 
-/* What others may have put where a folder of the trash should be. */
+/* Objects that other users have put in the place of a folder of the trash are not used. */
 START_TEST(nothing_of_others_is_used)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");
@@ -215,7 +216,7 @@ START_TEST(long_names_are_cut)
     make_and_trash(w.root, name);
     ck_assert_uint_eq(count(TRASH, prefix), 2);
     for (size_t i = 0; i + 1 < NAME_MAX; i += 2)
-        memcpy(name + i + 1, "\xc3\xa4", 2); /* the cut would be in one */
+        memcpy(name + i + 1, "\xc3\xa4", 2); /* the cut would be inside of a character */
     make_and_trash(w.root, name);
     snprintf(prefix, sizeof prefix, "%.227s_20", name);
     ck_assert_uint_eq(count(TRASH, prefix), 1);

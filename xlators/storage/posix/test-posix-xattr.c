@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Xattrs, virtual names, what a request's xdata selects, xattrop and directory listings. */
+/* Xattrs, virtual names, the keys that a request's xdata selects, xattrop and directory listings. */
 #include "xlators/storage/posix/test-brick.h"
 
 #include "xlators/storage/posix/gfid2path.h"
@@ -32,7 +32,7 @@ backend(const char *name)
     return path;
 }
 
-/* One key, with flags and pid: 0 or -errno. */
+/* Sets a key. Returns 0 or -errno. */
 static int
 set(struct inode *inode, const char *key, const void *value, uint32_t len, uint32_t flags)
 {
@@ -62,7 +62,7 @@ get_call(struct call_stack *stk, struct inode *inode, const char *key, int32_t p
     return r == XL_DONE ? stk->reply.op_ret : r;
 }
 
-/* op_ret or -errno of reading one key; the value is checked unless NULL. */
+/* Reads a key and compares its value with `want`, unless NULL. Returns op_ret or -errno. */
 static int
 get(struct inode *inode, const char *key, int32_t pid, const void *want)
 {
@@ -206,7 +206,7 @@ START_TEST(quota_limits_are_refused_to_the_command_alone)
     for (size_t i = 0; i < 2; i++) {
         ck_assert_int_eq(set_as(-5, file, limits[i]), -ENOTSUP);
         ck_assert_int_eq(get(file, limits[i], -6, NULL), -ENODATA);
-        ck_assert_int_eq(set_as(-6, file, limits[i]), 0); /* a heal copies what a stock brick has */
+        ck_assert_int_eq(set_as(-6, file, limits[i]), 0); /* a heal copies the xattrs of a stock brick */
         ck_assert_int_eq(set_as(0, file, limits[i]), 0);
         ck_assert_int_eq(remove_key(file, limits[i], -5), 0);
     }
@@ -243,7 +243,8 @@ START_TEST(bulk_remove)
     call_end(&stk);
     ck_assert_int_eq(get(file, "trusted.glusterfs.dht", 0, NULL), -ENODATA);
 
-    /* What AFR sends when the sink has nothing to lose; and nothing named at all. */
+    /* AFR sends an empty name and an empty dict when the sink has no xattr to remove; without a dict the call
+     * fails. */
     call_on_inode(&stk, FOP_removexattr, file);
     stk.call.name = "";
     ck_assert_ptr_nonnull(call_xdata(&stk));
@@ -313,7 +314,7 @@ START_TEST(virtual_names)
 }
 END_TEST
 
-/* What a stock client asks in a LOOKUP, through stat. */
+/* The keys that a stock client requests in a LOOKUP, requested here in a STAT. */
 START_TEST(fill_reads_what_is_there)
 {
     struct call_stack stk;
@@ -382,7 +383,7 @@ START_TEST(many_keys_and_patterns)
         snprintf(key, sizeof key, "user.key%u", 7 * i);
         ck_assert_int_eq(set(file, key, "1", 1, 0), 0);
     }
-    /* As many as are compared one by one, and as many as need a table. */
+    /* Counts of keys that are compared one by one, and counts that need a table. */
     for (unsigned count = 31; count <= 256; count += count < 34 ? 1 : 111) {
         ck_assert_int_eq(stat_asking(&stk, count, "user.key%u"), XL_DONE);
         ck_assert_uint_eq(stk.reply.xdata->count, (count + 6) / 7);
@@ -460,7 +461,7 @@ START_TEST(counters)
     ck_assert_int_eq(xattrop(XATTROP_ADD, "trusted.afr.dirty", one, 8, &stk), -ERANGE);
     call_end(&stk);
 
-    /* Many keys at once: the stored one goes on counting, the others begin. */
+    /* Several keys in one call: the stored counter is incremented, the other counters start at zero. */
     call_on_inode(&stk, FOP_xattrop, file);
     static const char *const keys[] = {"trusted.afr.v-client-0", "trusted.afr.dirty",
                                        "trusted.afr.v-client-1"};
@@ -477,7 +478,7 @@ START_TEST(counters)
     ck_assert_int_eq(xattrop(2, "trusted.x", one, 12, &stk), -EINVAL);
     call_end(&stk);
 
-    /* get-and-set: no old value, then one. */
+    /* get-and-set without and with an old value. */
     ck_assert_int_eq(xattrop(XATTROP_GET_AND_SET, "trusted.x", one, 12, &stk), XL_DONE);
     ck_assert_uint_eq(stk.reply.dict->count, 0);
     call_end(&stk);
@@ -501,7 +502,7 @@ START_TEST(counters)
 }
 END_TEST
 
-/* No addition is lost, whoever adds. */
+/* Concurrent additions by several threads are all counted. */
 enum { ADDERS = 4, ADDITIONS = 250 };
 
 static void *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The arithmetic of xattrop; what it does to a file is in test-posix-data. */
+/* The arithmetic of xattrop. test-posix-xattr tests its effects on a file. */
 #include <errno.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ START_TEST(shapes)
     ck_assert_int_eq(xattrop_result_len(XATTROP_ADD_DEFAULT, one, 4), -EINVAL);
     ck_assert_int_eq(xattrop_result_len(XATTROP_ADD64_DEFAULT, one, 8), -EINVAL);
     ck_assert_int_eq(xattrop_result_len(XATTROP_GET_AND_SET, one, 7), 7);
-    /* or, and, unknown ones: only to ask */
+    /* or, and, and unknown operations accept only zeros */
     ck_assert_int_eq(xattrop_result_len(2, one, 8), -EINVAL);
     ck_assert_int_eq(xattrop_result_len(3, zero, 8), 8);
     ck_assert_int_eq(xattrop_result_len(99, one, 8), -EINVAL);
