@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# brick: what lies on the bricks' own file systems.
+# brick: comparisons of the bricks' own file systems.
 #
 #   brick_listing DIR             every object a client may see: kind, mode, owner, link count, size, checksum or target
 #   bricks_equal DIR1 DIR2        succeeds when the two listings are the same
-#   bricks_get_equal DIR1 DIR2    waits until they are; the difference when they are not in the end
-#   brick_pending DIR             the names in the brick's heal index: nothing when nothing waits for heal
-#   brick_handles_hold DIR        every file's and folder's handle below .glusterfs is there and is the right one. A folder that the
-#                                 trash has made below .trashcan has no gfid until a client looks it up
+#   bricks_get_equal DIR1 DIR2    waits until the listings are the same; else prints the difference
+#   brick_pending DIR             the names in the brick's heal index: none when no object waits for heal
+#   brick_handles_hold DIR        every file's and folder's handle below .glusterfs exists and is the right handle. A folder that
+#                                 the trash has made below .trashcan has no gfid until a client looks it up
 
 brick_listing() {
     (
@@ -67,10 +67,10 @@ def count_folders():
                 pass # is complained of below
     return counts
 copies = count_folders()
-# A folder whose gfid another object has: it was given to another folder by somebody who may move both; when that is removed, whoever
-# likes may make a file of it. Of two folders the handle leads to the one that was looked up last, or nowhere when the way to that
-# has changed as well. Nothing below the folder is reached by gfids. What a client finds who looks up its path is right then: see
-# tests/wire/live_fuzz.py --look.
+# True for a folder whose gfid another object has: a client that may move both folders can give the gfid to another folder, and
+# after the removal of that folder any client can make a file with the gfid. Of two folders the handle leads to the folder that
+# was looked up last, or nowhere when the path of that folder has changed as well. No object below the folder is reached by gfids,
+# but a LOOKUP by path still finds the right object: see tests/wire/live_fuzz.py --look.
 def is_superseded(handle, gfid):
     return copies[gfid] > 1 or is_of(handle, gfid)
 def forget(path):
@@ -120,7 +120,7 @@ for one in os.listdir(store):
     for two in os.listdir(os.path.join(store, one)):
         for gfid in os.listdir(os.path.join(store, one, two)):
             handle = os.path.join(store, one, two, gfid)
-            # The root, and the hidden folder of replicate (its gfid is random, but it is in the walk above).
+            # The root, and the hidden folder of replicate (its gfid is random, but the walk above has found the folder).
             if handle not in known and not gfid.startswith("00000000-0000-0000-0000-"):
                 complain(handle, "a handle of nothing: %s" % (os.readlink(handle) if os.path.islink(handle) else str(os.lstat(handle))))
 sys.exit(bad != 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What glusterd sends to a brick's -S socket, sent by hand (management 4).
+"""Sends the calls of glusterd to a brick's -S socket (management 4).
 
     ops = BrickOps("/run/gluster/X.socket")
     ops.call(4, "", {"cmd": 258, "brick-name": "/b"})    # Reply: accept, op_ret, op_errno, output, op_errstr

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""cli_shape.py [each=TAG,...] [drop=REGEX] [sort=REGEX] <OUTPUT-OF-GLUSTER: its shape, for comparison with another brick's.
+"""cli_shape.py [each=TAG,...] [drop=REGEX] [sort=REGEX] <OUTPUT-OF-GLUSTER: prints the output's shape, to compare two bricks.
 
-Text: numbers, sizes, times, ids and addresses are masked, blanks are one blank, rules of dashes one dash. Rows of one shape that follow
-each other are one row, except those that tell of a brick. XML: the tree of its elements, children of one shape that follow each other being
-one, except those named by each= (default: node, brick), which count. What drop= matches is left out: lines of the text, tags. Masked lines
-of the text that follow each other and match sort= are put in order, each shape once.
+Text: numbers, sizes, times, ids and addresses are masked, runs of blanks become a blank, rules of dashes a dash. Successive rows of one
+shape become one row, except the rows of bricks. XML: the tree of elements, where successive children of one shape become one child,
+except the tags in each= (default: node, brick). Lines of text and tags that match drop= are left out. Successive masked lines
+of text that match sort= are sorted, each shape once.
 """
 import itertools
 import re

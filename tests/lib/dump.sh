@@ -2,11 +2,13 @@
 #
 # dump: statedumps.
 #
-#   dump_take PID DIR        has the process write one to DIR and prints the file's name
+#   dump_take PID DIR        has the process write a statedump to DIR and prints the file's name
 #   dump_pools FILE          the pools of a dump as a table
-#   children_up N            is a child up for the clusters of the kiln-mount at $mnt N times? It dumps to $T/dumps
+#   children_up N            is a child up for the clusters of the kiln-mount at $mnt N times? The process dumps to
+#                            $T/dumps
 #
-# A dump is written under another name and renamed when it is whole, so the name's appearance is the end of it.
+# A process writes the dump under another name and renames the complete file, so a file that has its name is
+# complete.
 
 dump_exists() {
     local file
@@ -18,7 +20,7 @@ dump_exists() {
 
 dump_take() {
     local pid=$1 dir=$2 file
-    # Two dumps of one second would have one name.
+    # Two dumps within a second would have the same name.
     rm -f "$dir"/*."$pid".dump.*
     kill -USR1 "$pid"
     wait_for 120 "a statedump of process $pid" dump_exists "$dir" "$pid" || return 1

@@ -3,10 +3,10 @@
 #
 # enter-root.sh ROOT COMMAND...: runs COMMAND with the Debian in the folder ROOT (stock-root.sh) as its root file system.
 #
-# For tests/lib/sandbox.sh, which calls it in a mount namespace of its own: everything that it mounts goes with that. Changes of
-# the root go to an overlay on a tmpfs. The source tree, the build folder, $KILN_KEEP and the folders that $KILN_ENTER_BIND names
-# (separated by blanks) are bound to their own paths, so a
-# kilnd that was built on the machine runs with the root's libraries, beside the root's stock programs. /dev and /sys are the machine's.
+# tests/lib/sandbox.sh calls this script in a new mount namespace, whose end unmounts everything. Changes of the root go to an
+# overlay on a tmpfs. The source tree, the build folder, $KILN_KEEP and the folders that $KILN_ENTER_BIND names (separated by
+# blanks) are bound to their own paths, so a kilnd that was built on the machine runs with the root's libraries, beside the root's
+# stock programs. /dev and /sys are the machine's.
 set -euo pipefail
 
 source_dir=$(readlink -f "$(dirname "$0")/../..")
@@ -35,7 +35,8 @@ fi
 for dir in ${KILN_ENTER_BIND:-}; do
     bind "$dir"
 done
-# Debian 13 has libfuse3 under another soname, so the machine's goes in beside it. Its own libraries are the root's.
+# Debian 13 has libfuse3 under another soname, so the machine's libfuse3 is copied beside it. Libraries that the root has are
+# kept.
 for program in kilnd kiln-mount kiln; do
     [[ -x $build_dir/$program ]] || continue
     while read -r library; do

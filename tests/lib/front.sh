@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# front: a kilnd that keeps its volumes itself, and the command kiln.
+# front: a kilnd that keeps its own volumes, and the command kiln.
 #
-#   front_start [ARG...]     starts it with the state folder $T/state and waits until it answers; ARG for kilnd(8)
-#   front_stop               SIGTERM; it has to end with status 0
+#   front_start [ARG...]     starts kilnd with the state folder $T/state and waits for its first answer; ARG for
+#                            kilnd(8)
+#   front_stop               SIGTERM; kilnd has to end with status 0
 #   front_kill               SIGKILL
 #   kiln ARG...              kiln(8) of the build
-#   kiln_json ARG...         its answer, as one line without spaces
-#   front_mount VOL MNT      mounts it with the stock client, by name
+#   kiln_json ARG...         the answer of kiln, as one line without spaces
+#   front_mount VOL MNT      mounts a volume by name with the stock client
 #   front_state              everything that the state folder and the folders of bricks below $T/b hold, and their ids
 
 : "${KILN:=${KILN_BUILD:-$source_dir/build}/kiln}"
@@ -44,7 +45,7 @@ front_stop() {
 front_kill() {
     local pid=$front_pid
     front_pid=
-    # Bash reports a killed job on standard error, when it learns of it.
+    # Bash reports the killed job on standard error.
     { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 }
 

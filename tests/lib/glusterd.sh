@@ -2,17 +2,17 @@
 #
 # glusterd: a stock management daemon inside the sandbox, with its state in the sandbox's empty /var/lib/glusterd.
 #
-#   glusterd_start               starts it; afterwards `gluster` works, the host's name is $glusterd_host
-#   glusterd_bricks_start        the same after kilnd was put in the place of glusterfsd (with BRICKD=stock: without)
-#   glusterd_brick_pids          the brick processes it started
+#   glusterd_start               starts glusterd; afterwards `gluster` works, the host's name is $glusterd_host
+#   glusterd_bricks_start        puts kilnd in the place of glusterfsd (not with BRICKD=stock), and starts glusterd
+#   glusterd_brick_pids          the brick processes that glusterd started
 #   gl ARG...                    gluster --mode=script ARG...
 #   gl_create VOL LAYOUT [disperse]   a volume of bricks $T/bricks/VOL-0 ...; LAYOUT DxR, or Dx2+1 whose every third brick is an arbiter;
-#                                with `disperse` it is DxK+M: files are dispersed over K+M bricks, of which any K are enough
-#   gl_brick_host NUMBER         where gl_create puts a volume's brick of that number; to be replaced where there are several hosts
-#   bricks_online VOL            how many of its bricks glusterd shows online; `all`: of all volumes
-#   gl_mount VOL MNT [ARG...]    mounts it by name with the stock client; ARG for glusterfs(8)
+#                                with `disperse` LAYOUT is DxK+M: files are dispersed over K+M bricks, of which any K are enough
+#   gl_brick_host NUMBER         the host of a volume's brick of that number; scripts with several hosts redefine the function
+#   bricks_online VOL            the number of a volume's bricks that glusterd shows online; `all`: of all volumes
+#   gl_mount VOL MNT [ARG...]    mounts a volume by name with the stock client; ARG for glusterfs(8)
 #   gl_mount_reaches MNT VOL LAYOUT   succeeds when the mount's client is connected to all bricks
-#   system_cover                 /usr/sbin, /usr/libexec and dpkg's state may be changed: it is seen in this sandbox alone
+#   system_cover                 lets a script change /usr/sbin, /usr/libexec and dpkg's state, in this sandbox alone
 #   use_kiln on|off|status       extras/use-kiln.sh, with the kilnd under test; after system_cover
 
 glusterd_host=10.99.0.1
@@ -76,7 +76,7 @@ gl_mount() {
 }
 
 gl_mount_reaches() {
-    # An arbiter is a replica as others are.
+    # An arbiter counts as a replica.
     client_is_settled "$1" "$2" "${3%x*}x$((${3#*x}))" "$(pgrep -f -- "--volfile-id $2 .* $1\$")" ""
 }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# harness.pl COUNTS JOBS SECONDS AGAIN SCRIPT...: what prove(1) does, with a time limit for each script and with the
-# counts written to the file COUNTS as `passed failed`. A script that broke its plan, ended badly or was cut
-# short counts as one failure more. At most AGAIN scripts that failed beside the others run once more, each alone: one
-# that passes then is unsteady. It is named, and its first output stands above. More than AGAIN failures are no accident.
+# harness.pl COUNTS JOBS SECONDS AGAIN SCRIPT...: works like prove(1), with a time limit for each script and with the
+# counts written to the file COUNTS as `passed failed`. A script that broke its plan, ended badly or was cut short counts
+# as one more failure. At most AGAIN scripts that failed beside other scripts run once more, each alone. A script that
+# passes then is named as unsteady; its first output is printed before. After more than AGAIN failures no script is
+# repeated.
 use strict;
 use warnings;
 use TAP::Harness;

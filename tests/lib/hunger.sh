@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# hunger: a mount's process may not have more memory than this (RLIMIT_AS), while many work.
+# hunger: limits the memory of a mount's process (RLIMIT_AS) while many processes use the mount.
 #
-#   hunger_skip_unless_possible     ends the script where this cannot be tested
-#   hunger_has PID                  its address space, in KiB
-#   hunger_limit PID KIB            it may have so much
+#   hunger_skip_unless_possible     skips the script on a machine that cannot run the test
+#   hunger_has PID                  the process's address space, in KiB
+#   hunger_limit PID KIB            limits the address space
 #   hunger_ends PID
 #   hunger_crowd COUNT NAME COMMAND...
-#       runs `COMMAND... I` for each I to COUNT side by side; what they say is in $T/told.NAME-I, and printed if one fails
+#       runs `COMMAND... I` for each I to COUNT side by side; their output is in $T/told.NAME-I, and printed if a command fails
 
 hunger_skip_unless_possible() {
     [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"

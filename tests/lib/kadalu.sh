@@ -5,10 +5,10 @@
 # /opt/sbin/glusterfsd is kilnd, /opt/sbin/glusterfs is the mount program and /var/lib/kadalu/volfiles holds the volfiles.
 #
 #   kadalu_pool NAME TYPE          TYPE: Replica1 Replica2 Replica3 Arbiter Disperse. Brick folders, volume-id and volfiles
-#   kadalu_bricks_start NAME       the server pods of the pool; kadalu_brick_start NAME N one of them
+#   kadalu_bricks_start NAME       the server pods of the pool; kadalu_brick_start NAME N a single pod
 #   kadalu_brick_kill NAME N       SIGKILL
 #   kadalu_reload                  SIGHUP to all bricks
-#   kadalu_mount NAME MNT WHO [ARG...]     WHO: kiln or stock; as the CSI driver mounts it
+#   kadalu_mount NAME MNT CLIENT [ARG...]  CLIENT: kiln or stock; mounts as the CSI driver does
 #
 # Brick N of a pool is at address 127.0.0.$((10 + N)), port 24007.
 
@@ -32,7 +32,7 @@ kadalu_brick_path() {
     echo "$kadalu_dir/bricks/$1/$2/data/brick"
 }
 
-# The volfile id of a brick, which is also its file's name.
+# The volfile id of a brick, which is also the name of the volfile.
 kadalu_brick_id() {
     local path
     path=$(kadalu_brick_path "$1" "$2")
@@ -74,7 +74,7 @@ kadalu_brick_volfile() {
     kadalu_layer "$v-barrier" features/barrier "$v-io-threads" "barrier disable" "barrier-timeout 120"
     kadalu_layer "$v-index" features/index "$v-barrier" "${watched[@]}" "index-base $p/.glusterfs/indices"
     kadalu_layer "$p" debug/io-stats "$v-index" "unique-id /no/such/path"
-    # The generator ends its last line without a newline.
+    # The generator writes no newline behind the last line.
     kadalu_layer "$v-server" protocol/server "$p" "transport-type tcp" "transport.socket.read-fail-log false" \
         "auth-path $p" "auth.addr.$p.allow *" "auth.login.$p.ssl-allow *" "volspec-directory $kadalu_volfiles" \
         "listen-port 24007" | sed -z 's/\n*$//'
@@ -131,7 +131,7 @@ kadalu_pool() {
     kadalu_client_volfile "$v" >"$kadalu_volfiles/$v.vol"
 }
 
-# The paths of kadalu's images. /opt is the machine's, so it is covered.
+# The paths of kadalu's images. A tmpfs covers the machine's /opt.
 kadalu_programs() {
     mount -t tmpfs kiln-test /opt
     mkdir -p /opt/sbin
@@ -139,7 +139,7 @@ kadalu_programs() {
     cp "$KILN_MOUNT" /opt/sbin/glusterfs
 }
 
-# Each pod has its own address for port 24007: the bricks of one machine would be in each other's way.
+# Each pod has an address for port 24007, because the bricks of one machine could not share the port.
 kadalu_brick_command() {
     local v=$1 n=$2 p id
     p=$(kadalu_brick_path "$v" "$n")
@@ -180,7 +180,7 @@ kadalu_brick_kill() {
     { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 }
 
-# What the monitor of a server pod does after the operator has changed volfiles.
+# Does the work of a server pod's monitor after the operator has changed volfiles.
 kadalu_reload() {
     kill -HUP "${kadalu_brick_pid[@]}"
 }

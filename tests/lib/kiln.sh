@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Everything a test script needs: `. "$(dirname "$0")/../lib/kiln.sh"` is its first line.
+# Everything that a test script needs: `. "$(dirname "$0")/../lib/kiln.sh"` is the first line of each script.
 
 kiln_lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 at_end=()

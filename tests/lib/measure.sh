@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# measure: what a run has cost. Read after kiln.sh.
+# measure: the costs of a run. Sourced after kiln.sh.
 #
-#   seed_work_build              builds tests/bench/seed-work.c as $seed_work, which the rest needs
+#   seed_work_build              builds tests/bench/seed-work.c as $seed_work, which the other functions need
 #   cpu_us PID...                the processes' CPU clocks added up, in microseconds
-#   wait_for_rest INTERVAL MS PID...     waits until they have used at most MS of CPU within INTERVAL seconds, half a minute at most
+#   wait_for_rest INTERVAL MS PID...     waits until the processes use at most MS of CPU in INTERVAL seconds, half a minute at
+#                                        most
 #   count_rpcs PID...            the calls that these clients, stock or Kiln, have sent (msgs_sent of every protocol/client in their
 #                                statedumps)
-#   calls_take PID FILE          `FOP COUNT`, a line each: what a process of kiln-mount has sent to all bricks until now
-#   machine                      the machine in a line
-#   kilobytes N, seconds MS      for people
+#   calls_take PID FILE          lines `FOP COUNT`: the calls of a kiln-mount process to all bricks until now
+#   machine                      a line that describes the machine
+#   kilobytes N, seconds MS      formatted for people
 
 seed_work_build() {
     seed_work=$T/seed-work

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# own-root: the sandbox for attacks. A brick that can be left by a path escape is left by whoever attacks it, and what is
-# outside is the machine that the test runs on: a live fuzzer changes mode, owner and xattrs of `/`. So an attack runs in a
-# root file system of its own, and a daemon that lets it out lets it out into that.
+# own-root: the sandbox for attacks. A path escape leads out of a brick to the machine that runs the test, where a live fuzzer
+# changes mode, owner and xattrs of `/`. So an attack runs in a separate root file system, and an escape reaches only that file
+# system.
 #
-#     . "$(dirname "$0")/../lib/own-root.sh"     in the place of kiln.sh, which it reads itself
+#     . "$(dirname "$0")/../lib/own-root.sh"     in the place of kiln.sh, which this file sources
 #
-# The root is a tmpfs, entered by pivot_root. In it: /usr read-only, the source and build folders read-only, a copy of /etc
-# whose secrets are made up, a /dev of five harmless nodes, a /proc whose dangerous files are covered, and what an escape
-# would find:
+# The root is a tmpfs, entered by pivot_root. The root holds /usr read-only, the source and build folders read-only, a copy of
+# /etc whose secrets are made up, a /dev of five harmless nodes, a /proc whose dangerous files are covered, and these baits for an
+# escape:
 #
 #   /etc/shadow, /victim/file, /victim/shut/file    hold $KILN_SECRET; /victim/shut has mode 0700
-#   /victim/$KILN_SECRET                            so that a listing holds it too
+#   /victim/$KILN_SECRET                            so that a listing holds the secret too
 #   /victim/fifo, /victim/zero                      a FIFO, the character device 1:5
 #
-# At the script's end, and whenever it calls own_root_check [PREFIX], all of this root but $T, /proc and /tmp is compared with what it was: contents, modes, owners,
-# xattrs, names; the planted files' access times too (the tmpfs keeps them strictly), so that reading is seen. kilnwire.py
-# fails when a reply holds $KILN_SECRET.
+# own_root_check [PREFIX], which also runs at the script's end, compares this root without $T, /proc and /tmp with its state
+# before: contents, modes, owners, xattrs, names. It also compares the access times of the baits (the tmpfs keeps them strictly),
+# so that it detects reading. kilnwire.py fails when a reply holds $KILN_SECRET.
 #
-# Device nodes on $T cannot be opened, because a fuzzer makes some with the numbers of this machine's disks.
-# `mount -o remount,dev "$T"` lets them be opened.
+# Device nodes on $T cannot be opened, because a fuzzer makes nodes with the numbers of this machine's disks. `mount -o
+# remount,dev "$T"` allows opening.
 
 own_root_lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 own_root_script=$(readlink -f "$0")
 
-# Outside: starts the script again in namespaces of its own. Its output goes through pipes, so that nothing below /proc leads to
-# a file of this machine; the logs that KILN_KEEP asks for come out as an archive.
+# Outside: starts the script again in new namespaces. The script's output goes through pipes, so that nothing below /proc leads to
+# a file of this machine; the logs for KILN_KEEP come out as an archive.
 own_root_leave() {
     [[ $EUID -eq 0 ]] || { echo "1..0 # SKIP needs root"; exit 0; }
     export KILN_SECRET="KILN-SECRET-$$-$RANDOM$RANDOM$RANDOM"
@@ -58,7 +58,7 @@ own_root_dev() {
     ln -s /proc/self/fd "$own_root/dev/fd"
 }
 
-# What of /proc reaches beyond the namespaces is read-only or covered.
+# The parts of /proc that reach beyond the namespaces are read-only or covered.
 own_root_proc() {
     local path
     mkdir "$own_root/proc"
@@ -87,7 +87,7 @@ own_root_secrets() {
     mknod "$victim/zero" c 1 5
 }
 
-# In the new namespaces, still with the machine's files: builds the root, enters it, starts the script once more.
+# In the new namespaces, still with the machine's files: builds the root, enters the root, starts the script once more.
 own_root_enter() {
     local link source_dir build_dir tests_dir
     set -euo pipefail
@@ -144,7 +144,7 @@ own_root_listing() {
     getfattr --absolute-names -h -d -m - / /etc /etc/shadow /root /dev /dev/* /victim /victim/* /victim/shut/*
 }
 
-# Of access, contents, and attributes. Without reading anything, so that it can be asked again.
+# The times of access, contents, and attributes. The function reads no file, so it does not change the times.
 own_root_times() {
     stat -c '%n %x %y %z' /etc/shadow /victim{,/file,/fifo,/zero,/shut,/shut/file,/"$KILN_SECRET"}
 }
@@ -154,7 +154,7 @@ own_root_note() {
     own_root_known_times=$(own_root_times)
 }
 
-# What has been found once is not found again.
+# own_root_note makes the next check report new changes only.
 own_root_check() {
     is "$(own_root_times)" "$own_root_known_times" "${1:-}nothing outside of the brick was read"
     own_root_listing >"$T/root-after"

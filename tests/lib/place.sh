@@ -3,8 +3,9 @@
 # place: file systems for bricks, all in memory.
 #
 #   place_tmpfs DIR [SIZE]     a ramdisk
-#   place_xfs   DIR [SIZE]     an XFS in a file on a ramdisk: what a tmpfs cannot do (zero a range, for one)
-#   place_zram  DIR DEVICE     an XFS on a zram device, which has its size
+#   place_xfs   DIR [SIZE]     an XFS in a file on a ramdisk, for operations that a tmpfs lacks (zeroing a
+#                              range, for example)
+#   place_zram  DIR DEVICE     an XFS on a zram device that has its size already
 
 place_tmpfs() {
     mkdir -p "$1"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# proc: what the kernel counts for a set of processes. All take process ids and add up.
+# proc: the kernel's counters for a set of processes. Each function takes process ids and prints the sum.
 #
-#   proc_cpu_ms PID...   user and system time of all threads that are or were, in milliseconds
+#   proc_cpu_ms PID...   user and system time of all present and past threads, in milliseconds
 #   proc_rss_kb PID...   resident memory
 #   proc_threads PID...
 #   proc_fds PID...
@@ -12,7 +12,7 @@ proc_cpu_ms() {
     local -a field
     for pid in "$@"; do
         stat=$(<"/proc/$pid/stat")
-        # The second field is the name in parentheses and may hold blanks; what follows begins with the state.
+        # The second field is the name in parentheses and may hold blanks; the state follows.
         read -r -a field <<<"${stat##*) }"
         sum=$((sum + field[11] + field[12]))
     done

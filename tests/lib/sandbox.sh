@@ -3,16 +3,15 @@
 # sandbox: each test script runs in namespaces of its own.
 #
 # Sourcing this file starts the script again under unshare(1), with its own mounts, process ids and network (a
-# loopback interface and nothing else). So two tests, or the same test twice, may use the same port at the same
-# time, and however a script ends, nothing of it stays: with its first process the kernel ends all others, and with
-# them go the mounts and the sockets.
+# loopback interface and nothing else). So two tests, or the same test twice, may use the same port at the same time, and a script
+# leaves nothing behind: when its first process ends, the kernel ends all other processes and removes the mounts and sockets.
 #
 # $T is the script's folder, on a tmpfs. The system's folders of GlusterFS (/var/lib/glusterd, /var/log/glusterfs) and /run, where
 # glusterd listens for the CLI, are covered by empty ones. When a test failed, the tails of all logs in $T are printed;
 # KILN_KEEP=DIR copies $T's logs and volfiles to DIR/<script>/.
 #
-# KILN_STOCK_VERSION=11 runs the script in a Debian with that GlusterFS (stock-root.sh makes it, enter-root.sh enters it): the stock
-# programs, their libraries and the tools are that Debian's, kilnd is the one that was built here.
+# KILN_STOCK_VERSION=11 runs the script in a Debian with that GlusterFS (stock-root.sh makes it, enter-root.sh enters it): the
+# stock programs, their libraries and the tools are that Debian's, kilnd is built here.
 
 tests_dir=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 source_dir=$(dirname "$tests_dir")
@@ -48,7 +47,7 @@ sandbox_open() {
     sandbox_cover
 }
 
-# In the mount namespace of whoever calls it.
+# Covers the folders in the caller's mount namespace.
 sandbox_cover() {
     local dir
     for dir in /run /var/lib/glusterd /var/log/glusterfs; do
@@ -63,7 +62,7 @@ sandbox_print_logs() {
     for file in "$T"/log/*; do
         [[ -s $file ]] || continue
         diag "---- $(basename "$file"): the last of $(wc -l <"$file") lines"
-        # Informational lines of a stock client fill pages; what went wrong is in the others.
+        # Informational lines of a stock client fill pages; warnings and errors are in the other lines.
         diag "$(grep -Ev '^\[[^]]*\] [IDT] \[|^ *[0-9]+: |^\+-*\+$' "$file" | tail -n "${KILN_LOG_LINES:-25}" | cut -c 1-400)"
     done
 }
@@ -95,8 +94,8 @@ sandbox_close() {
     fi
     [[ $status -eq 0 ]] || sandbox_print_logs
     [[ -z ${KILN_KEEP:-} ]] || sandbox_keep
-    # What still runs dies with this shell, the first process of its namespace. Outside, only the empty folder
-    # that $T was mounted on is left to remove.
+    # All remaining processes die with this shell, the first process of its namespace. Outside, only the empty mount point of $T
+    # is left to remove.
     cd /
     umount -l "$T"
     rmdir "$T"

@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# stock-root.sh VERSION: prints a folder that holds a Debian with that major version of GlusterFS, and makes it first if it is missing.
+# stock-root.sh VERSION: prints a folder that holds a Debian with that major version of GlusterFS. The script makes a missing
+# folder first.
 #
 #   11    Debian 13 (trixie), GlusterFS 11.1
 #
 # The folder is ${KILN_CACHE:-/var/cache/kiln}/debian-13. debootstrap fills it from KILN_MIRROR (default
 # http://deb.debian.org/debian) once: some 300 packages, 1 GB, a few minutes. It holds the stock programs, the tools that
 # the test scripts call, and the libraries that a kilnd built on Debian 12 needs, which have the same sonames in both. Tests
-# write to an overlay (tests/lib/sandbox.sh), so the folder stays as debootstrap left it. It is made anew when the list of packages below
-# has changed. To renew it otherwise, remove it.
+# write to an overlay (tests/lib/sandbox.sh), so the folder stays as debootstrap left it. The script makes the folder anew when
+# the list of packages below has changed. To renew the folder otherwise, remove it.
 #
-# Two calls at the same time wait for each other. debootstrap works in a folder beside it that is renamed when it is
+# Two calls at the same time wait for each other. debootstrap works in a neighbouring folder that gets the final name when
 # complete, so an interrupted run leaves nothing that a later run takes for a root.
 set -euo pipefail
 

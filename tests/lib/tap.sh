@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# tap: what a test script says to prove(1).
+# tap: the output of a test script for prove(1).
 #
-#   t      DESC CMD...   passes when CMD succeeds; its output is shown when it does not
-#   t_here DESC CMD...   as t, but CMD runs in this shell, whose children and variables it may need
+#   t      DESC CMD...   passes when CMD succeeds; else shows the output of CMD
+#   t_here DESC CMD...   as t, but CMD runs in this shell and may use its children and variables
 #   t_not  DESC CMD...   passes when CMD fails with an exit status below 126 (a missing program is no pass)
 #   fails_with TEXT CMD...   succeeds when CMD fails and prints TEXT; for t
 #   is     GOT WANT DESC passes when the two strings are equal

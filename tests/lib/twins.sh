@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# twins: two volumes of one glusterd that differ in nothing but who serves their bricks: twin-a stock glusterfsd, twin-b the
-# daemon under test. What the gluster CLI shows of one it has to show of the other, in the same shape. With BRICKD=stock both
-# are stock, so a difference there is the test's own.
+# twins: two volumes of one glusterd that differ only in the daemons of their bricks: stock glusterfsd serves twin-a, the daemon
+# under test serves twin-b. The gluster CLI has to show both volumes in the same shape. With BRICKD=stock both daemons are stock,
+# so a difference then is a defect of the test.
 #
 #   twins_start LAYOUT       glusterd, both volumes, all bricks online
 #   twins_mount [ARG...]     their mounts, $T/mnt-a and $T/mnt-b, connected to all bricks; ARG for glusterfs(8)
-#   twins_run CMD...         CMD for each volume, with VOL, MNT and BRICK (the path of its brick 0, without its number) replaced in
-#                            each word; succeeds when both do
+#   twins_run CMD...         CMD for each volume, with VOL, MNT and BRICK (the path of brick 0, without the number) replaced in
+#                            each word; succeeds when both commands succeed
 #   t_twins DESC ARG...      gluster volume ARG..., VOL replaced: the same exit status, and the output has the same shape
-#                            (tests/lib/cli_shape.py). TWINS_SHAPE=ARG...: how the shapes are made
+#                            (tests/lib/cli_shape.py). TWINS_SHAPE=ARG...: arguments of cli_shape.py
 
 declare -A twin_mnt=([twin-a]=$T/mnt-a [twin-b]=$T/mnt-b)
 TWINS_SHAPE=

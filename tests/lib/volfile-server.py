@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Answers GETSPEC with a file, so that programs which insist on a volfile server (fio's gfapi engine) can be used.
+"""Answers GETSPEC with a file, for programs that insist on a volfile server (fio's gfapi engine).
 
     volfile-server.py ADDRESS PORT VOLFILE
 
-Just what a stock client asks on that connection: program 14398633 version 2 procedure 2; the rest is PROG_UNAVAIL. The
-file is read for each answer (ENOENT while it is not there), and SIGHUP tells all clients that it has changed.
+Serves the single call of a stock client on that connection, program 14398633 version 2 procedure 2; the rest is PROG_UNAVAIL. The
+server reads the file for each answer (ENOENT while the file is missing), and SIGHUP tells all clients of a change of the file.
 """
 import errno
 import signal

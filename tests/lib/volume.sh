@@ -2,31 +2,32 @@
 #
 # volume: volumes of bricks, the daemons that serve them, and mounts by the stock client.
 #
-#   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, who serves which brick
+#   volume_new   VOL LAYOUT [DIR]   brick folders DIR/b0 ... (DIR: $T/VOL), their volfiles, the daemon of each brick
 #   volume_assign VOL KIND          gives the bricks of a volume that is stopped to daemons of the other kind
 #   volume_start VOL                starts the daemons and waits until they listen
 #   volumes_start                   starts the daemons of all volumes side by side
 #   volume_stop  VOL                SIGTERM; kilnd has to end with status 0
 #   mount_volume VOL MNT [FEATURES [ARG...]]     FEATURES as in extras/volfile.sh; ARG: for glusterfs(8)
-#   mount_launch MNT ARG...         starts a client, ARG for glusterfs(8) says of what; mount_arrive VOL MNT waits until it is mounted
-#   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and knows that it
-#                                   is not to the others: after each start of a daemon that the mount's client used before
-#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount; ARG: for kiln-mount(8). A volume of one subvolume has no distribute in the
-#                                   mount's graph, but with mount_graph=whole, as of glusterd
+#   mount_launch MNT ARG...         starts a client, whose volume ARG for glusterfs(8) names; mount_arrive VOL MNT waits for the
+#                                   mount
+#   mount_settle MNT                waits until the client is connected to all bricks whose daemons run, and has noticed the loss
+#                                   of the other bricks. Call it after each start of a daemon that the mount's client used before
+#   mount_kiln   VOL MNT [ARG...]   the same by kiln-mount; ARG: for kiln-mount(8). A volume of one subvolume has no distribute in
+#                                   the mount's graph, except with mount_graph=whole, as with glusterd
 #   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #
-# LAYOUT DxR or DxK+M is that of extras/volfile.sh. BRICKD says who serves: `kiln`, or `stock`, which is how the tests themselves
-# are proven. Stock runs one process a brick. kilnd serves all bricks of a volume from one process, or from one
-# process for each replica (or part of a dispersed file) when volume_split=yes: then one can die and the others live; or from
-# one for each brick when volume_split=brick. volume_daemon=NAME puts the bricks of several volumes into one kilnd of that name; all
-# of them are made before the first is started.
+# LAYOUT DxR or DxK+M is that of extras/volfile.sh. BRICKD names the daemon of the bricks: `kiln`, or `stock` to prove the tests.
+# Stock runs a process for each brick. kilnd serves all bricks of a volume from one process. With volume_split=yes a process
+# serves each replica (or part of a dispersed file), so that a replica can die alone; with volume_split=brick a process serves
+# each brick. volume_daemon=NAME puts the bricks of several volumes into a single kilnd of that name; make all these volumes
+# before the first start.
 #
-# xlator_options: an array of PATTERN.KEY=VALUE for the daemons that are started next. kilnd_options: words for the kilnds.
+# xlator_options: an array of PATTERN.KEY=VALUE for the daemons that are started next. kilnd_options: further words for kilnd.
 #
-# Everything about a brick is kept by its path, everything about a daemon by its name.
+# Arrays of bricks are indexed by the brick's path, arrays of daemons by the daemon's name.
 
 : "${BRICKD:=kiln}"
 : "${KILND:=${KILN_BUILD:-$source_dir/build}/kilnd}"
@@ -81,7 +82,7 @@ volume_assign() {
     done
 }
 
-# What glusterd does to a folder when it becomes a brick.
+# Makes a folder a brick, as glusterd does.
 brick_make() {
     mkdir -p "$1/.glusterfs"
     chmod 600 "$1/.glusterfs"
@@ -107,7 +108,7 @@ daemon_serves() {
     volfile_brick "$vol" "$brick" "${volume_id[$vol]}" "$port" >"${brick_volfile[$brick]}"
 }
 
-# The daemon's command line, one word a line, so that a test can change it.
+# The daemon's command line, one word a line, so that a test can change the words.
 daemon_command() {
     local daemon=$1 brick first=${daemon_bricks[$1]%% *}
     if [[ ${daemon_kind[$daemon]} == stock ]]; then
@@ -162,7 +163,7 @@ daemon_listens_or_ended() {
 daemon_kill() {
     local pid=${daemon_pid[$1]}
     unset "daemon_pid[$1]"
-    # Bash reports a killed job on standard error, when it learns of it.
+    # Bash reports the killed job on standard error.
     { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 }
 
@@ -279,7 +280,7 @@ mount_kiln() {
     mount_is_listed "$mnt" || { echo "$vol could not be mounted" >&2; return 1; }
 }
 
-# Asks the mount table, and not the mount, which may be without its brick.
+# Asks the mount table and not the mount, which may hang without its brick.
 mount_is_listed() {
     [[ $(findmnt -n -o FSTYPE --mountpoint "$1") == fuse.glusterfs ]]
 }
@@ -320,7 +321,7 @@ mount_ended_well() {
 mount_kill() {
     local pid=${mount_pid[$1]}
     unset "mount_pid[$1]"
-    # Bash reports a killed job on standard error, when it learns of it.
+    # Bash reports the killed job on standard error.
     { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
     umount -l "$1"
 }

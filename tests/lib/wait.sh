@@ -2,9 +2,9 @@
 #
 # wait: for a condition instead of for a time.
 #
-#   wait_for SECONDS WHAT CMD...   runs CMD until it succeeds, with a pause of 50 ms, or of twice the time that CMD
+#   wait_for SECONDS EVENT CMD...  runs CMD until it succeeds, with a pause of 50 ms, or of twice the time that CMD
 #                                  took, between two runs: an expensive CMD (the gluster CLI) then takes a third of a core
-#                                  at most. After SECONDS the function fails and names WHAT. A limit is for a condition
+#                                  at most. After SECONDS the function fails and names EVENT. A limit is for a condition
 #                                  that never comes; a test that passes does not pay for a limit, so the limit is many
 #                                  times as long as a busy machine may need
 
