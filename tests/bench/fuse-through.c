@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* fuse-through: shows a folder at another place through FUSE, and does nothing else: what the kernel's part
- * costs.
+/* fuse-through: shows a folder at another place through FUSE, to measure the costs of the kernel's part.
  *
- *   fuse-through DIR MOUNTPOINT      in the foreground, until it is unmounted or gets SIGTERM
+ *   fuse-through DIR MOUNTPOINT      in the foreground, until umount(8) or SIGTERM
  *
  * An inode is a descriptor (O_PATH), found by device and number; its address is its number at the kernel. One
- * lock guards the table. Names and attributes are believed for a second, as by the mounts it is compared
- * with.
+ * lock guards the table. The kernel caches names and attributes for a second, as with the other mounts.
  */
 #define FUSE_USE_VERSION 35
 #include <dirent.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the cases of tests/bench/loops share. Each prints its figures on one line. */
+/* Declarations shared by the cases of tests/bench/loops. Each case prints its figures on one line. */
 #ifndef KILN_BENCH_LOOPS_H
 #define KILN_BENCH_LOOPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Calls of malloc and its kin, and bytes they were asked for; only in the program built with -DLOOPS_COUNT.
+/* Calls of malloc and its kin, and the bytes requested; only in the program built with -DLOOPS_COUNT.
  */
 struct allocations {
     uint64_t calls, bytes;

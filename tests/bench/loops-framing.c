@@ -9,7 +9,7 @@
  *   each-pool  the same with its buffers from pools
  *
  * A client in a process of its own writes DEPTH messages to each stream and then reads the replies of each,
- * ROUNDS times. It knows every message by number; one that is lost, doubled or changed ends the run. Prints
+ * ROUNDS times. The client numbers the messages; a lost, doubled or changed message ends the run. Prints
  * messages, seconds, seconds of the server's CPU, records a read, messages a write, bytes of framing buffers
  * and pieces that the idle connections hold, bytes of each connection's own struct, allocations and bytes
  * from the second half of the rounds.
@@ -85,7 +85,7 @@ closed(struct conn *c, void *arg)
 
 static const struct transport_ops ops = {accepted, record, closed};
 
-/* Of the pools that hold what is on its way, or connections: live objects times their size. */
+/* Live objects times their size, of the pools for messages under way and for connections. */
 struct held {
     char name[64];
     uint64_t live, conn_bytes, framing_bytes;
@@ -111,7 +111,8 @@ held_line(void *arg, const char *key, const char *value)
     }
 }
 
-/* The client has its last replies a moment before the worker that sent them has given its buffers back. */
+/* Waits for idle pools, because a worker may return its buffers a moment after the client has read the last
+ * reply. */
 static struct held
 held_when_idle(void)
 {
@@ -223,7 +224,7 @@ put_round(int fd, uint32_t stream, uint64_t first)
     }
 }
 
-/* Each message of the round once, in whatever order. */
+/* Checks that each message of the round has arrived once, in any order. */
 static void
 check_round(int fd, uint32_t stream, uint64_t first)
 {
@@ -268,7 +269,7 @@ client(int from, int to)
             check_round(fds[i], i, (uint64_t)r * depth);
     }
     say(to);
-    wait_byte(from); /* the connections stay open while what they hold is counted */
+    wait_byte(from); /* the connections stay open while the server counts their memory */
     for (unsigned i = 0; i < streams; i++)
         close(fds[i]);
     free(fds);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Children of a daemon, by the pump and by a loop as one would write it first: fork, exec, and reads of 4 KiB
- * into a buffer from malloc each.
+/* Children of a daemon, by the pump and by a naive loop: fork, exec, and reads of 4 KiB into a buffer from
+ * malloc each.
  *
- *     pump pump|naive look|file|null MIB  a child that writes so much; its output is looked at, or goes on
- *     pump pump|naive short COUNT         children that read 1 KiB and write 1 KiB, one after another
+ *     pump pump|naive look|file|null MIB  a child that writes MIB; the output is examined or passed on
+ *     pump pump|naive short COUNT         children that read 1 KiB and write 1 KiB, in succession
  *     pump pump|popen|thread ten MIB      ten such children at once, all output through a CRC32: by the pump,
  *                                         popen(3) and poll(2), popen(3) and a thread each
  *
@@ -312,7 +312,7 @@ open_sink(const char *what)
     return !strcmp(what, "null") ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
 }
 
-/* As large as a daemon is: fork(2) copies its page tables. */
+/* Grows the process to the size of a daemon, because fork(2) copies the page tables. */
 static void
 be_a_daemon(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What tests/bench/loops runs: one case a process.
+/* The program of tests/bench/loops: each process runs one case.
  *
  *     loops-work framing WAY STREAMS DEPTH ROUNDS     loops-framing.c
  *     loops-work pump WAY CASE                        loops-pump.c
@@ -91,7 +91,7 @@ allocations_are_counted(void)
     return true;
 }
 
-/* What the pools take from the system counts too. */
+/* Memory that the pools take from the system counts too. */
 struct allocations
 allocations_now(void)
 {
@@ -149,8 +149,8 @@ pools_start(bool on)
 
 /* ---- the event loop -------------------------------------------------------------------------- */
 
-/* One iteration: an event, a job that its handler posts, and a timer that the job starts and that makes the
- * next event. */
+/* An iteration is an event, a job that the event's handler posts, and a timer that the job starts and that
+ * causes the next event. */
 static struct {
     struct event_source src;
     struct worker_job job;
@@ -227,7 +227,7 @@ loop_main(unsigned iterations)
 
 static uint64_t sum; /* so that nothing is optimised away */
 
-/* The same figures as the reader's, the way one would write it. */
+/* Reads the same figures as the procfs reader, in the naive way. */
 static void
 open_read_close(const char *path, const char *key, const char *format, int figures)
 {

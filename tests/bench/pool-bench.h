@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-bench: what the files of the program pool-work share: rings between threads, their places, the ways.
+/* pool-bench: declarations shared by the files of the program pool-work: rings between threads, their places,
+ * the ways.
  *
  *   pool-work.c    the cases that take time, and main
- *   pool-ways.c    the ways to get and put: the cases compiled for each
+ *   pool-ways.c    the ways to get and put objects, with the cases compiled for each way
  *   pool-old.c     the two older designs among them
  *   pool-memory.c  the cases that take memory: idle, one-way flow, steady load
- *   pool-sweep.c   how long a sweep keeps each of 300 threads out of its lines
+ *   pool-sweep.c   the time for which a sweep keeps each of 300 threads out of the thread's lines
  */
 #ifndef KILN_POOL_BENCH_H
 #define KILN_POOL_BENCH_H
@@ -43,13 +44,14 @@ struct flow {
 
 extern pthread_barrier_t start, middle, finish;
 extern void *shared_slot[1024];
-extern int cpus; /* 1: all threads on the first; 2: thread i on the (i % 2)th; 0: wherever they are put */
+extern int cpus; /* 1: all threads on the first; 2: thread i on the (i % 2)th; 0: the kernel's choice */
 extern int cpu_list[2];
 extern size_t type_size[TYPES];
 extern struct mem_pool *pool[TYPES];
 extern unsigned harness_mask; /* live objects of the case - 1, at most 255; 0 where only the ring is wanted */
 extern __thread unsigned my_place;
-extern bool fill_ring; /* consumers begin when the ring is full, so that as much is live as ever will be */
+extern bool fill_ring; /* consumers begin when the ring is full, when the number of live objects is at its
+                        * maximum */
 
 static inline double
 clock_ns(clockid_t c)
@@ -160,10 +162,10 @@ struct neighbour {
     uint64_t objects;
 };
 
-/* One way to get and put objects: the cases, compiled for it (pool-cases.inc). */
+/* A way to get and put objects, with the cases compiled for this way (pool-cases.inc). */
 struct ways {
     const char *name;
-    bool pools; /* it needs pool[] */
+    bool pools; /* the way needs pool[] */
     double (*lifo)(unsigned, uint64_t);
     double (*bulk)(uint64_t);
     void *(*producer)(void *);
@@ -188,21 +190,21 @@ double flow_case(const struct ways *w, unsigned producers, unsigned consumers, u
                  uint64_t total);
 
 /* pool-old.c: the designs before this one. upstream: a spinlock for each thread, 40 bytes of header, classes
- * that are powers of two, a put to the list of the thread that allocated, one shared count of what is live.
+ * that are powers of two, a put to the list of the thread that allocated, one shared count of live objects.
  * seed: each thread's own list, linked through the objects, under its own spinlock, nothing exchanged; never
  * swept. */
 void *upstream_get(unsigned type);
 void upstream_put(void *object);
-int upstream_sweeper(unsigned ms); /* what was cold is freed, what was hot is cold */
+int upstream_sweeper(unsigned ms); /* frees the cold objects, and makes the hot objects cold */
 void *seed_get(unsigned type);
 void seed_put(unsigned type, void *object);
 
-/* pool-survivors.c; the first is called by ways at the peak of a burst */
+/* pool-survivors.c; the ways call survivors_peak() at the peak of a burst */
 void survivors_peak(void);
 void survivors_case(const struct ways *w, bool is_busy);
 void turns_case(const struct ways *w);
 
-/* pool-memory.c, pool-sweep.c: each prints its own line */
+/* pool-memory.c, pool-sweep.c: each case prints a line */
 void idle_case(const struct ways *w, unsigned threads);
 void oneway_case(const struct ways *w);
 void steady_case(unsigned percent);

@@ -17,8 +17,8 @@ resident_mb(void)
     return (double)pages * 4096 / 1e6;
 }
 
-/* Prints MB above the idle process: at the peak of a burst, after it was freed, after one and two sweep
- * periods. */
+/* Prints MB above the idle process: at the peak of a burst, after the burst was freed, after one and two
+ * sweep periods. */
 void
 idle_case(const struct ways *w, unsigned threads)
 {
@@ -69,8 +69,8 @@ largest_mb(void)
     return (double)kib * 1024 / 1e6;
 }
 
-/* One thread gets, another puts. Prints MB: the process's largest size after a million objects, by how much
- * that grows over 20 million more, and what the pools have cached at the end. */
+/* One thread gets, another puts. Prints MB: the process's largest size after a million objects, the growth
+ * over 20 million more, and the memory that the pools cache at the end. */
 void
 oneway_case(const struct ways *w)
 {
@@ -104,7 +104,7 @@ static struct {
     pthread_barrier_t all_got, all_put;
     void *object[2][STEADY_OBJECTS];
     uint64_t cycle_ns;
-    unsigned per_n, cycles, warm, late; /* cycles: UINT_MAX while it is warming up */
+    unsigned per_n, cycles, warm, late; /* cycles: UINT_MAX during the warm-up */
     uint64_t gets, system;              /* at the end of the warm-up */
 } steady;
 
@@ -130,10 +130,10 @@ steady_until(uint64_t ns)
         ;
 }
 
-/* The peak of a burst is the same each time, but one thread has up to a magazine over when the depot is
- * empty, and the other has to carve for that: how much depends on where the magazines' ends fall, in each
- * burst elsewhere. So it takes some bursts until the pools hold what any of them needs. All gets of cycle c
- * are done. */
+/* The peak of a burst is the same each time, but one thread keeps up to a spare magazine when the depot is
+ * empty, and the other thread has to carve that many objects. The number depends on the positions of the
+ * magazines' ends, which differ in each burst. So the pools hold enough objects for every burst only after
+ * some bursts. All gets of cycle c are done. */
 static void
 steady_warm_up(unsigned c)
 {
@@ -149,7 +149,7 @@ steady_warm_up(unsigned c)
     }
 }
 
-/* Two in five, others each cycle, and each time as many of a type as chance will have it. */
+/* True for two objects in five: a different selection in each cycle, with a random number of each type. */
 static bool
 steady_is_put_by_other(unsigned owner, unsigned i, unsigned cycle)
 {
@@ -160,7 +160,8 @@ steady_is_put_by_other(unsigned owner, unsigned i, unsigned cycle)
     return (x ^ x >> 16) % 5 < 2;
 }
 
-/* Each cycle: get them all, put some of the other thread's and the rest of one's own, wait. */
+/* In each cycle a thread gets all objects, puts some of the other thread's objects and the rest of its own,
+ * and waits. */
 static void *
 steady_thread(void *arg)
 {
@@ -177,12 +178,13 @@ steady_thread(void *arg)
         }
         pthread_barrier_wait(&steady.all_got);
         now = (uint64_t)clock_ns(CLOCK_MONOTONIC);
-        /* Some object lay for N or longer, as somebody else had the CPU: no longer the case in question. */
+        /* An object lay for N or longer, because another process had the CPU: the cycle does not show the
+         * case. */
         if (me == 0 && c > steady.warm && now - putting >= (uint64_t)STEADY_N_MS * 1000000)
             steady.late++;
         putting = now;
         if (me == 0 && steady.cycles == UINT_MAX)
-            steady_warm_up(c); /* the other reads cycles after the next barrier */
+            steady_warm_up(c); /* the other thread reads cycles after the barrier */
         for (unsigned i = 0; i < STEADY_OBJECTS; i++)
             for (unsigned owner = 0; owner < 2; owner++)
                 if ((owner ^ steady_is_put_by_other(owner, i, c)) == me)
@@ -194,7 +196,7 @@ steady_thread(void *arg)
 }
 
 /* The same burst again and again, each cycle percent of N long. Prints gets, objects taken from the system
- * meanwhile, cycles after which an object may have lain for N or longer, and how many N it took to warm up.
+ * meanwhile, cycles after which an object may have lain for N or longer, and the warm-up in N.
  */
 void
 steady_case(unsigned percent)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-old: two designs that the pool is compared with, written for this benchmark from one line of
- * description each. They are called out of line, as "pool" is. */
+/* pool-old: two designs to compare the pool with, written for this benchmark from one line of description
+ * each. Calls are out of line, as in the way "pool". */
 #include "pool-bench.h"
 
-/* ---- upstream: what version 10 does, in outline ---------------------------------------------- */
+/* ---- upstream: the design of version 10, in outline ------------------------------------------ */
 
 enum { CLASS_MIN = 6, CLASSES = 16, HOT = 0, COLD = 1 }; /* 64 bytes .. 2 MiB, the header included */
 
@@ -13,7 +13,7 @@ struct up_thread;
 struct up_object {
     struct up_object *next;  /* in a list */
     struct up_thread *home;  /* whose lists it goes back to */
-    int64_t *active;         /* of its type, shared by all threads */
+    int64_t *active;         /* of the object's type, shared by all threads */
     uint64_t class;
     uint64_t magic;
 };
@@ -26,7 +26,8 @@ struct up_thread {
 } __attribute__((aligned(64)));
 
 static struct {
-    pthread_mutex_t mutex; /* the list of threads; blocks are never freed, objects point to them */
+    pthread_mutex_t mutex; /* guards the list of threads; blocks are never freed, because objects point to
+                            * them */
     struct up_thread *threads;
     struct {
         int64_t n __attribute__((aligned(64)));
@@ -139,7 +140,7 @@ upstream_sweeper(unsigned ms)
     return pthread_create(&t, NULL, up_sweeper, &period);
 }
 
-/* ---- seed: no exchange, and never swept, so this is its best case ---------------------------- */
+/* ---- seed: no exchange, and never swept: the best case of the design ------------------------- */
 
 struct seed_list {
     uint32_t lock;

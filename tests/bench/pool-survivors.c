@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-survivors: of 300,000 objects one in 20 lives on; what is in memory of the others after two sweep
- * periods, alone and beside a thread that gets and puts objects of another type without a pause. And types
- * that take turns: each has its burst when the other's is over. */
+/* pool-survivors: of 300,000 objects one in 20 survives. Measures the memory that the freed objects still
+ * take after two sweep periods, alone and beside a thread that gets and puts objects of another type without
+ * a pause. Also measures two types that have bursts in turn. */
 #include "pool-bench.h"
 
 #include <stdlib.h>
@@ -83,7 +83,7 @@ dead_mb(void **all)
     return (double)dead * 4096 / 1e6;
 }
 
-/* Of one period of the neighbour's. */
+/* The neighbour's objects in a sweep period. */
 static uint64_t
 speed(struct neighbour *b)
 {
@@ -93,8 +93,8 @@ speed(struct neighbour *b)
     return __atomic_load_n(&b->objects, __ATOMIC_RELAXED) - before;
 }
 
-/* Prints MB at the peak, after the puts and 2N later, and of pages without a survivor; and what the neighbour
- * did in N before the burst and in each of the two N after it, in millions of objects. */
+/* Prints MB at the peak, after the puts and 2N later, and of pages without a survivor; and the neighbour's
+ * objects, in millions, in N before the burst and in each of the two N after the burst. */
 void
 survivors_case(const struct ways *w, bool is_busy)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-sweep: how long a sweep keeps each of 300 threads out of its lines.
+/* pool-sweep: the time for which a sweep keeps each of 300 threads out of the thread's lines.
  *
- * Timed where it happens: from just before the sweeper shuts a thread out (req = LOCKED) to just after it
- * lets it in again (NONE, or DEMOTE: the thread shall do it itself). The two readings of the clock are in the
- * figure, and so is whatever else kept the sweeper from going on. All of the threads have something in eight
- * pools; between two sweeps each gets and puts a few objects and blocks again, but for those that never stop.
+ * The sweeper takes the times: from just before the sweeper shuts a thread out (req = LOCKED) to just after
+ * the sweeper lets the thread in again (NONE, or DEMOTE, which leaves the work to the thread). The figure
+ * includes the two readings of the clock and any delay of the sweeper. All threads have objects in eight
+ * pools. Between two sweeps each thread gets and puts a few objects and blocks again, except the running
+ * threads.
  */
 #include "pool-bench.h"
 #include "pool-window.h"
@@ -105,7 +106,7 @@ print_windows(uint64_t pass_us)
 }
 
 /* Prints windows, their median, 99th of 100 and longest in us; the median pass in us; the longest membarrier
- * in us; how often a thread was asked to do it itself, and operations that found the sweeper at work. */
+ * in us; how often the sweeper left the work to a thread, and operations that found the sweeper at work. */
 void
 sweep_case(unsigned running, unsigned passes)
 {
@@ -130,7 +131,7 @@ sweep_case(unsigned running, unsigned passes)
 
         pthread_barrier_wait(&work);
         pthread_barrier_wait(&idle);
-        /* for most of them to have blocked; the others are running threads, as some always are */
+        /* most threads have blocked by then; a few still run, as in any process */
         usleep(5000);
         window.on = i >= 2;
         mem_pools_sweep_now();

@@ -24,8 +24,8 @@ any_object(void)
 #define GET0() any_object()
 #include "pool-cases.inc"
 
-/* What any cache of a thread's own has to do, and no more: a LIFO of each type, no header, nothing checked,
- * nothing exchanged. It never runs empty or full in the cases that it is for, whose flows go both ways alike.
+/* The least work of any cache of a thread: a LIFO of each type, no header, no checks, no exchange. The LIFO
+ * never runs empty or full in its cases, because their flows are balanced.
  */
 enum { FLOOR_ROOM = 8192, FLOOR_FILL = FLOOR_ROOM / 2 };
 
@@ -116,8 +116,8 @@ floor_put(unsigned type, void *p)
 #define GET0() memset(mem_get_t(MEM_ID_TYPED_MIN), 0, type_size[0])
 #include "pool-cases.inc"
 
-/* What it would cost to know at every moment how many objects of a type are live, and the most that ever
- * were: the pool, and a count that all threads share. */
+/* The pool with a count that all threads share: the costs of knowing at every moment the number of live
+ * objects of a type, and the maximum. */
 static struct {
     int64_t live __attribute__((aligned(64)));
     int64_t peak;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* pool-window: force-included into the benchmark's own copy of mem-sweep.c, whose MEM_WINDOW is empty
- * otherwise. */
+/* pool-window: force-included into the benchmark's copy of mem-sweep.c. Elsewhere MEM_WINDOW of mem-sweep.c
+ * is empty. */
 #ifndef KILN_POOL_WINDOW_H
 #define KILN_POOL_WINDOW_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
 /* pool-work WAY CASE [SIZE]: one measurement of tests/bench/pool, one process. Timed cases print nanoseconds
- * an object, and the share of two CPUs that they had, if they were to have two: well below 1, somebody else
- * was running, and the figure is worth little. The other cases print what pool-memory.c and pool-sweep.c say.
+ * an object. Cases of two CPUs also print the share of the CPUs that they had: a share well below 1 means
+ * that another process was running, and that the figure is worth little. The heads of the functions in
+ * pool-memory.c and pool-sweep.c name the figures of the other cases.
  *
- * WAY   harness   no allocator at all: what the loop itself costs
- *       floor     the least a cache of a thread's own can do, unchecked; only where pool_rows.py says so
- *       malloc    malloc and free, of whatever library is preloaded; pools play no part
+ * WAY   harness   no allocator at all: the costs of the loop
+ *       floor     the least work of a thread's cache, unchecked; only in the rows that pool_rows.py selects
+ *       malloc    malloc and free of the preloaded library, without pools
  *       upstream  a spinlock for each thread, objects go home   } pool-old.c
  *       seed      the seed's design                             }
  *       pool      mem_get and mem_put, out of line (KILN_POOLS decides about on, off and the debug modes)
@@ -15,7 +16,7 @@
  *       exact     pool, and a live count and peak shared by all threads
  *
  * POOL_CPUS=A,B     the two CPUs (0,1)
- * POOL_SCALE=X      how much of the work (1)
+ * POOL_SCALE=X      the share of the work (1)
  */
 #include "pool-bench.h"
 
@@ -37,7 +38,7 @@ ring_new(void)
 }
 
 static bool spinning; /* the case waits for its partner by spinning: CPU time says nothing */
-static double share = 1; /* of two CPUs that a case of two CPUs had, until the first of its threads ended */
+static double share = 1; /* of two CPUs, in a case of two CPUs, until the first of its threads ended */
 
 struct runner {
     pthread_t thread;

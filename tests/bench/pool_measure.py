@@ -15,7 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BENCH = ["pool-work.c", "pool-ways.c", "pool-old.c", "pool-memory.c", "pool-sweep.c", "pool-survivors.c"]
 
-# How much of a row's work a contender is given: the slow ones need less of it for a figure as good.
+# The share of a row's work that a contender does: slow contenders need less work for a figure of the same
+# quality.
 SHARE = {"glibc": 0.5, "off": 0.4, "upstream": 0.25, "seed": 0.4, "exact": 0.5, "poison": 0.02, "trace:1000": 0.1}
 SHARE_ASAN = 0.02
 

@@ -203,7 +203,7 @@ def summary(runs):
     for run in runs:
         for v in run["verdicts"]:
             out.setdefault((v["what"].split(" (and ")[0], v["who"]), []).append(v)
-    # Shown is the near regime's target, unless all runs were far; each run is judged by its own.
+    # Shows the near regime's target, unless all runs were far. Each run is judged by its own regime.
     return [{"what": what, "who": who, "values": [v["value"] for v in vs], "levels": min(vs, key=lambda v: v["far"])["levels"],
              "unit": vs[0]["unit"], "higher": vs[0]["higher"], "reached": [v["level"] for v in vs],
              "far": [v["far"] for v in vs], "holds": sum(v["holds"] for v in vs), "of": len(runs)}

@@ -5,11 +5,10 @@
  *   seed-work write  DIR FILES     for each: open, write 4 KiB synchronously, close, unlink
  *   seed-work keep   DIR FILES TAG creates the files again, synchronously, each with 4 KiB of the line
  *                                  `TAG NAME`, and leaves them
- *   seed-work cpu    PID...        prints the CPU time that these processes have used, all together, in
- *                                  microseconds
+ *   seed-work cpu    PID...        prints the sum of these processes' CPU times, in microseconds
  *
- * create, write and keep print `errors N` and the first error's text, and waits for nobody: the caller starts
- * one for each volume and takes the time of all. Status 1 when there was an error.
+ * create, write and keep print `errors N` and the first error's text. The caller starts a worker for each
+ * volume and measures the time of all workers. Status 1 when there was an error.
  */
 #include <errno.h>
 #include <fcntl.h>

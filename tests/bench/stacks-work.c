@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* stacks-work CASE WAY [N]: one measurement of tests/bench/stacks, one process. Prints "name value" lines:
- * the first is nanoseconds of CPU time a stack (or a switch), the others are counts.
+/* stacks-work CASE WAY [N]: a measurement of tests/bench/stacks, in a process. Prints "name value" lines: the
+ * first is nanoseconds of CPU time a stack (or a switch), the further lines are counts.
  *
  * create  N stacks at once, three pages touched in each
  *           each       mmap, and mprotect for the guard, for each
  *           slab       the pool, guards by mprotect
  *           pool       the pool
- *           kept       the pool, which has had them before
+ *           kept       the pool, which keeps stacks of an earlier round
  *           floor      one mapping without guards: page faults alone
  * reuse   one stack again and again
  *           keep       the pool
@@ -24,8 +24,8 @@
  *           raw        the bare switch
  * sweep   N idle stacks
  *           drop       their pages dropped
- *           mincore    only asked whether their lower part is in memory
- *           canary     the same by reading a word of it
+ *           mincore    mincore(2) on their lower part only
+ *           canary     the same by reading a word of each lower part
  */
 #include "coro/coroutine.h"
 #include "coro/switch.h"
@@ -111,7 +111,7 @@ map_one(void)
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* What every way pays for touching the pages. */
+/* The costs of touching the pages, which every way has. */
 static void
 create_floor(unsigned n)
 {
