@@ -4,8 +4,8 @@
 # tests/harness/run, large: 20 volumes of 2x2 under the seed workload; volumes that are created and deleted next to
 # busy ones; brick processes that are killed under load; one host of three that loses its network under load. The
 # harness checks each run: files are right on every replica, healed, and nothing is left behind. With --stock the same
-# runs on stock bricks, as the oracle, where stock can: it cannot serve 80 bricks with fewer than 20,000 descriptors,
-# and leftovers of its volumes are not checked.
+# runs on stock bricks, as the oracle, with two exceptions: stock cannot serve 80 bricks with fewer than 20,000
+# descriptors, and leftovers of stock volumes are not checked.
 # Covers: tests/harness, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/tap.sh"

@@ -27,7 +27,7 @@ is "$(figure processes)" 1 "in one process"
 is "$(figure checked) $(figure wrong) $(figure errors)" "40 0 0" "40 files are right on every replica, no errors"
 [[ $BRICKD == stock ]] || is "$(figure audit)" 0 "nothing was left of the bricks"
 
-# Four bricks as a 2x2 volume has them, made by hand.
+# Four folders with the contents of a 2x2 volume's bricks, made by hand.
 bricks=("$dir"/b{0..3})
 whole() {
     rm -rf "${bricks[@]}"
@@ -60,7 +60,7 @@ damage "a file too many" 'touch "$dir/b2/more"'
 damage "a folder that is missing" 'rmdir "$dir"/b0/d 2>/dev/null || rm -r "$dir"/b0/d'
 damage "a file on two subvolumes" 'cp "$dir/b0/one" "$dir/b2/one"; cp "$dir/b0/one" "$dir/b3/one"'
 
-# Three as a dispersed volume has them: what is in a piece is its own.
+# Three folders with the contents of a dispersed volume's bricks: each piece of a file has different contents.
 check() {
     python3 "$harness/work.py" check pieces "$dir/manifest" "$dir"/b{0..2}
 }
@@ -77,7 +77,7 @@ damage "a piece too many" 'touch "$dir/b2/more"'
 t_not "a wrong command line is refused" "$harness/run" --volumes none
 t_not "so is a cut without hosts" "$harness/run" --cut 1 5
 
-# The job is a group of its own, as at a terminal.
+# The job has a separate process group, as at a terminal.
 set -m
 TMPDIR=$dir "$harness/run" --volumes 1 --layout 2 --brick "$BRICKD" --files 100000 --json "$dir/cut.json" >"$dir/cut.out" 2>&1 &
 run_pid=$!

@@ -4,10 +4,10 @@
 # /var/lib/glusterd and a /var/log/glusterfs of its own: glusterd's socket for the CLI is /run/glusterd.socket. The sandbox itself is
 # the client's host.
 #
-#   hosts_start N        makes them and puts their glusterds into one pool; afterwards gl speaks to the first, and gl_create puts a
-#                        volume's bricks on them in turn. BRICKD as for glusterd_bricks_start
-#   host_run H CMD...    runs there
-#   host_cut H, host_join H      takes its veth off the bridge, and puts it back
+#   hosts_start N        makes the hosts and puts their glusterds into a pool; afterwards gl speaks to the first host, and
+#                        gl_create puts a volume's bricks on the hosts in turn. BRICKD as for glusterd_bricks_start
+#   host_run H CMD...    runs CMD on host H
+#   host_cut H, host_join H      takes the host's veth off the bridge, and puts the veth back
 
 hosts_net=10.99.1
 declare -A host_pid=()
@@ -44,7 +44,7 @@ host_make() {
     ip -n "h$h" addr add "$hosts_net.$h/24" dev eth0
     ip -n "h$h" link set eth0 up
     ip -n "h$h" link set lo up
-    # This process holds the namespaces; what runs there is a child of the sandbox's shell all the same.
+    # This process holds the namespaces; processes that host_run starts there are children of the sandbox's shell.
     ip netns exec "h$h" unshare --mount --propagation private -- \
         bash -c "$(declare -f sandbox_cover); sandbox_cover; touch '$T/h$h.ready'; exec sleep infinity" >>"$T/log/h$h.out" 2>&1 &
     host_pid[$h]=$!

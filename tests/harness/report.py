@@ -54,7 +54,7 @@ def plain(row, name):
 
 
 def rpcs_each(row):
-    # 3 passes of seed are over the same names; a row is compared with others of its own workload alone.
+    # The 3 passes of seed have the same names; a row is compared only with rows of the same workload.
     return f"{row['rpcs'] / (row['volumes'] * row['files']):.1f}" if "rpcs" in row else "-"
 
 

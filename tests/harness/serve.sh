@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# serve: the volumes v1 ... of a row, by glusterd or from volfiles, and their mounts $T/m1 ...
+# serve: the volumes v1 ... of a row, managed by glusterd or started from volfiles, and their mounts $T/m1 ...
 #
-#   serve_begin          ramdisk, daemons, volumes; notes how many bricks came online. Sets brick_pids and bricks_are_online
-#   serve_end            unmounts and stops; kilnd has to end, and to have found nothing left of any brick
+#   serve_begin          ramdisk, daemons, volumes; notes the number of bricks online. Sets brick_pids and bricks_are_online
+#   serve_end            unmounts and stops; kilnd has to end, and must not report leftovers of any brick
 #   mounts_begin         mounts all; sets client_pids
 #   mounts_end
-#   bricks_of VOL        the folders of its bricks, in glusterd's order
+#   bricks_of VOL        the folders of a volume's bricks, in glusterd's order
 #   find_brick_pids      sets brick_pids anew
-#   rest [SECONDS]       nothing is under way any more
-#   logs_collect         what the daemons have logged to their own places goes to $T/log
+#   rest [SECONDS]       waits until no operation is under way
+#   logs_collect         copies the daemons' logs from their own places to $T/log
 
 brick_pids=()
 client_pids=()
@@ -53,7 +53,7 @@ ramdisk_make() {
     esac
 }
 
-# Of zram:N each volume has one of the N disks: by the number at the end of its name.
+# With zram:N the number at the end of a volume's name selects one of the N disks.
 brick_folder() {
     local number=${1##*[!0-9]}
     case ${conf[ramdisk]} in
@@ -113,9 +113,10 @@ serve_glusterd() {
     [[ $bricks_are_online == yes ]] || error "$online of $(bricks_wanted) bricks came online"
 }
 
-# All options in one command: each costs glusterd a second. Outside of a workload nothing of a client's may tell of a write that the
-# bricks do not have yet (write-behind), and heals end soon: the last step, clearing the hidden folder of files without a name, is done
-# by a later walk of the daemon. A client forgets a host that is silent for 10 seconds, not for 42.
+# Sets all options in one command, because each command costs glusterd a second. Outside of a workload the client must not
+# acknowledge a write that the bricks do not have yet (write-behind), and heals have to end soon: the last step, clearing the
+# hidden folder of files without a name, is done by a later walk of the daemon. A client drops a host that is silent for 10
+# seconds, not for 42.
 volume_make() {
     local -a options=()
     gl_create "$1" "${conf[layout]}" "${conf[kind]}" >/dev/null
@@ -153,7 +154,7 @@ mount_begin() {
     fi
 }
 
-# All in one process: that of the first.
+# The process of the first mount serves all mounts.
 mounts_begin_kiln() {
     local vol pid
     local -a source
@@ -214,7 +215,7 @@ no_bricks_run() {
     [[ -z $(glusterd_brick_pids) ]]
 }
 
-# Stock's bricks go with the sandbox: how they end is not what is asked here.
+# Stock's bricks end with the sandbox, because the harness does not test their end.
 serve_end() {
     local vol daemon left
     mounts_end

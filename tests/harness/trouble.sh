@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# trouble: what a row does in the place of a workload: bricks killed under load, a host cut off, volumes that come and go.
+# trouble: the modes of a row without a workload: bricks killed under load, a host cut off, volumes created and deleted.
 #
 #   mode_kill, mode_cut, mode_churn
 
@@ -30,7 +30,7 @@ load_went_on() {
     [[ $(stat -c %s "$T/$1.progress") -ge $2 ]] || process_gone "${load_pid[$1]}"
 }
 
-# What they were told is in their state files, whether a call failed or not.
+# Ends the loads. Their state files have the results of all calls, failed calls included.
 loads_end() {
     local must=$1 vol failed=0 operations=0
     touch "$T/stop"
@@ -50,7 +50,7 @@ heal_is_done() {
     [[ $(grep -c '^Number of entries: 0$' <<<"$text") -eq $(volume_brick_count "${conf[layout]}") ]]
 }
 
-# Everything is as it was acknowledged, on every replica.
+# Checks every acknowledged change on every replica.
 healed_check() {
     local vol brick checked=0
     local -a bricks
@@ -76,7 +76,7 @@ replicas_check() {
     local vol=$1 size=$((${conf[layout]#*x})) i
     shift
     for ((i = 1; i <= $#; i++)); do
-        # An arbiter's files are empty: its names were healed, as heal info says.
+        # An arbiter's files are empty; heal info has shown that the arbiter's names are healed.
         [[ $(((i - 1) % size)) -gt 0 && (${conf[layout]} != *+* || $((i % size)) -ne 0) ]] || continue
         bricks_get_equal "${@:i - 1:1}" "${@:i:1}" >"$T/log/equal.out" 2>&1 ||
             error "$vol: bricks $((i - 2)) and $((i - 1)) differ: $(head -n 5 "$T/log/equal.out" | tr '\n' ' ')"
@@ -131,7 +131,7 @@ mode_kill() {
     wait_for 120 "all bricks to be online again" all_online || error "$(bricks_online all) of $(bricks_wanted) bricks came back"
     wait_for 120 "the clients to be connected to all bricks" settled || error "clients are not connected to all bricks"
     loads_work_on 10
-    # Where all bricks were away a call had to fail; where one of each set was, none may.
+    # With all bricks killed a call had to fail; with one brick of each set killed no call may fail.
     if [[ ${conf[mux]} == on && ${conf[hosts]} -eq 1 ]]; then
         loads_end may-fail
     else
@@ -159,7 +159,7 @@ mode_cut() {
     healed_check
 }
 
-# Busy volumes whose number of files does not grow.
+# Keeps a volume busy without a growing number of files.
 busy() {
     local dir=$T/m${1#v}/busy
     mkdir "$dir"
@@ -223,7 +223,7 @@ bricks_cost() {
     echo "$(proc_threads "${brick_pids[@]}") $(proc_fds "${brick_pids[@]}") $(proc_rss_kb "${brick_pids[@]}")"
 }
 
-# Workers that were added for blocked ones leave after ten idle seconds, and pools give back what they cache.
+# Workers that were added for blocked workers leave after ten idle seconds, and pools return cached memory.
 cost_is_back() {
     local -a was now
     read -r -a was <<<"$1"
@@ -231,8 +231,8 @@ cost_is_back() {
     [[ ${now[0]} -le ${was[0]} && ${now[1]} -le ${was[1]} && $((now[2] * 100)) -le $((was[2] * 103)) ]]
 }
 
-# The same for longer than surplus workers wait before they leave, and than two sweeps take, which free what nobody uses. Asked again and
-# again.
+# True when the costs have been the same for longer than the idle time of surplus workers and than two sweeps, which free unused
+# memory. The caller asks again and again.
 cost_is_steady() {
     local now
     now=$(bricks_cost)

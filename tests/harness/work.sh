@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# work: a workload on all volumes at once, what it costs, and whether what was written is right.
+# work: a workload on all volumes at once, its costs, and a check of the written data.
 #
 #   mode_work     runs the workload of the row
 
-# What one volume's worker runs in a pass. Each has a folder of its own, $T/mN/work.
+# Runs the pass of a volume's worker. Each worker has its own folder, $T/mN/work.
 worker_run() {
     local pass=$1 vol=$2 dir=$T/m${2#v}/work manifest=$T/$2.manifest
     case ${conf[workload]} in
@@ -15,7 +15,7 @@ worker_run() {
     esac
 }
 
-# As many 64 KiB as there are files. What was written is read back and compared by fio itself.
+# Writes 64 KiB for each of the row's files. fio reads the data back and compares.
 fio_run() {
     mkdir "$1"
     fio --name=harness --directory="$1" --rw=randwrite --bs=4k --size="$((conf[files] * 64))k" --ioengine=psync --fsync_on_close=1 \
@@ -26,7 +26,7 @@ passes() {
     [[ ${conf[workload]} == seed ]] && echo create write keep || echo work
 }
 
-# What the folder must hold now, where the worker has not said so.
+# Writes the expected contents of the folder, for workloads whose worker writes no manifest.
 manifest_make() {
     local vol=$1
     case ${conf[workload]} in
@@ -84,7 +84,7 @@ pass_run() {
     [[ $bad -eq 0 ]] || error "$pass: $bad workers failed: $(grep -h '^first error' "$T/log/$pass-"*.out | sort | uniq -c | head -n 1)"
 }
 
-# Replicas first need what is still under way: a client's last post-ops.
+# Waits first for the client's last post-ops, which the replicas still need.
 work_check() {
     local vol checked=0 wrong=0 bricks_hold=${conf[layout]}
     local -a bricks
@@ -113,7 +113,7 @@ check_one() {
     error "$what: $(head -n 5 <<<"$text" | tr '\n' ' ')"
 }
 
-# Of the first process; with one process a brick the others are alike.
+# Notes the pools of the first process; with a process for each brick the other processes are alike.
 pools_note() {
     local dump pid=${brick_pids[0]} dir=$T
     [[ ${conf[brick]} == kiln ]] || return 0
