@@ -147,7 +147,8 @@ def main():
     say(all(answers(i, (0, 0)) for i in range(count)), "each may be logged in to")
     status_stays_small(ops)
     detach_under_load(ops)
-    # The janitors of thousands of bricks keep some workers more than those of hundreds.
+    # The janitors of thousands of bricks keep a few more workers busy than the janitors of hundreds of
+    # bricks.
     say(wait_for(lambda: cost()[2] <= threads + THREADS_MORE), "no thread belongs to a brick")
 
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A brick is attached and detached a thousand times next to 80 working bricks. Nothing of it is left, and the process
-# has not grown.
+# A brick is attached and detached a thousand times next to 80 working bricks. The process keeps nothing of the brick
+# and does not grow.
 # Covers: glusterfsd/bricks.c, libglusterfs/graph/graph.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -19,7 +19,7 @@ done
 volume_start v1
 many=${daemon_pid[many]}
 
-# A daemon that was kept waiting while it started may have a worker more until it has been idle for a while.
+# A daemon that had to wait during its start may have an additional worker until it has been idle for a while.
 as_many_threads() {
     [[ $(proc_threads "$many") -eq $(proc_threads "$few") ]]
 }

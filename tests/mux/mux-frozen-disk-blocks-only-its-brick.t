@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two bricks in one kilnd lie on two file systems. One of these is frozen (fsfreeze) while many processes write to it,
-# so every call to that brick hangs in the kernel. The other brick continues to serve, the daemon answers signals, and
-# after the thaw every write has arrived.
+# Two bricks in one kilnd lie on two file systems. The script freezes a file system (fsfreeze) while many processes
+# write to it, so every call to that brick hangs in the kernel. The other brick continues to serve, the daemon answers
+# signals, and after the thaw every write has arrived.
 # Covers: xlators/performance/io-threads/io-threads.c, libglusterfs/event/worker.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -56,7 +56,7 @@ is "$(find "$T/frozen/b0" -name 'file*' -size +63k | wc -l)" 0 "nothing has reac
 dump=$(dump_take "$pid" "$T")
 t "the daemon still answers signals" test -s "$dump"
 diag "$(stuck_workers) workers hang in the frozen disk, $(proc_threads "$pid") threads"
-# A thread may be in that state for a moment for other reasons; one that hangs stays in it.
+# A thread may be in that state for a moment for other reasons, but a hanging thread stays in it.
 brick_has_no_more() {
     [[ $(stuck_workers) -eq 16 ]]
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The tests of the memory pool reach every line of it. They and the stress test pass in every build (sanitizers,
-# valgrind, clang, the pool's modes). A process that runs short of memory returns its cached memory. With
-# KILN_STRESS_MINUTES each part of the stress test runs for that long.
+# The tests of the memory pool reach every line of the pool. The tests and the stress test pass in every build
+# (sanitizers, valgrind, clang, the pool's modes). A process that runs short of memory returns its cached
+# memory. With KILN_STRESS_MINUTES each part of the stress test runs for that long.
 # Covers: libglusterfs/mem
 
 here=$(dirname "$(readlink -f "$0")")

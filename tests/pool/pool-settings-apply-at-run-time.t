@@ -29,7 +29,7 @@ resident_kb() {
 work() {
     "$seed_work" create "$mnt" "$1" >>"$T/log/work.out" && "$seed_work" write "$mnt" "$1" >>"$T/log/work.out"
 }
-# Prints how many milliseconds it took until the process had at most so many KB.
+# Waits until the process has at most $2 KB and prints the time in milliseconds.
 falls_to() {
     local from now
     from=$(date +%s%3N)
@@ -81,11 +81,11 @@ ms=$(falls_to "$mount_pid" $((mount_rest * 110 / 100)))
 diag "kiln-mount: $mount_rest KB at rest, $mount_peak KB at the peak, back after $ms ms more: $(resident_kb "$mount_pid") KB"
 t "and so is kiln-mount" test "$ms" -lt 3000
 
-# Rounds that follow one another faster than N.
+# Rounds that follow each other faster than N.
 kiln pools set sweep 30s >/dev/null
 round() { work 100 && find "$mnt" -type f -delete; }
 for _ in {1..9}; do round; done
-# The kernel tells late of some of the files that were removed, so that a round may begin with more objects in use than the one before.
+# The kernel reports some of the removed files late, so that a round may begin with more objects in use than the round before.
 for _ in {10..14}; do
     before=$(figure total:system-allocs)
     round

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The client of an ordinary user cannot do what only root may do, with or without root-squash: not with ids of no
-# user, not with the pids of the volume's own helpers, not with names of xattrs. rights.py lists the attempts. A
+# The client of an ordinary user gets no rights of root, with or without root-squash: neither with ids of no
+# user, nor with the pids of the volume's helpers, nor with names of xattrs. rights.py lists the attempts. A
 # client with the volume's password may.
 # Covers: xlators/protocol/server/squash.c, xlators/protocol/server/auth.c, xlators/storage/posix/xattr-rules.c
 

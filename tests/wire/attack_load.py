@@ -11,7 +11,7 @@ from kilnwire import FOPS, ROOT, Closed, Raw, d_bytes, d_gfid, d_int, encode_fop
 
 READ_LOCK, WRITE_LOCK, UNLOCK = 0, 1, 2
 TRY, WAIT = 1, 2 # commands of INODELK and LK
-# What AddressSanitizer keeps of freed memory, and its shadow; ThreadSanitizer's shadow.
+# Factors for the freed memory that AddressSanitizer keeps, and for the shadow memory of both sanitizers.
 MEMORY_TIMES = {"": 1, "address": 4, "thread": 6}[SANITIZER]
 
 

@@ -129,7 +129,7 @@ def a_symlink_with_the_gfid_of_a_folder():
         assert stat.S_ISDIR(peer.fop("LOOKUP", name="living").stat["mode"])
 
 
-# -- races: one connection changes what a gfid is, others use it ------------------------------------------------------
+# -- races: one connection changes the object of a gfid, others use the gfid ------------------------------------------
 
 class Storm:
     """Connections that repeat a list of calls each, as fast as they are answered. `seen(call, op_ret, op_errno, body)` of each gets the

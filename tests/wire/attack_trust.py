@@ -40,7 +40,7 @@ def ids_that_chown_does_not_change():
             for fop, fields in (("CREATE", {"mode": 0o104755, "flags": os.O_CREAT | os.O_RDWR}), ("MKNOD", {"mode": 0o106755}),
                                 ("MKDIR", {"mode": 0o46755}), ("SYMLINK", {"linkname": "x"})):
                 name = "%s%d" % (fop, number)
-                # An answer of the RPC level is as good as one of the fop.
+                # An error of the RPC level is as good as an error of the fop.
                 peer.call(FOPS, 400, FOP_ROWS[fop][0], encode_fop(fop, name=name, xdata={"gfid-req": d_gfid(gfid())}, **fields))
                 path = path_of(name)
                 if os.path.lexists(path):
@@ -91,7 +91,7 @@ def a_negative_pid_is_no_password():
 @needs(options="root-squash on")
 def xattrs_of_the_system_are_not_everybodys():
     os.chmod(ARGS.brick, 0o777)
-    # The first three are what a mount brings along for its users: on new objects, and as counters.
+    # A mount sets the first three for its users: on new objects, and as counters.
     names = ("trusted.glusterfs.dht", "trusted.afr.v-client-0", "trusted.glusterfs.mdata", "trusted.x", "security.capability",
              "trusted.gfid2path.x", "trusted.overlay.opaque", "trusted.gfid", "trusted.glusterfs.volume-id")
     with member(uid=12345) as peer:

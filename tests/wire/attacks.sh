@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# attacks: runs attacks of attack.py, each against a daemon of its own with two bricks. After tests/lib/own-root.sh.
+# attacks: runs attacks of attack.py, each against a new daemon with two bricks. After tests/lib/own-root.sh.
 #
-#   attacks_run MODULES NAMES     those of the modules whose names match, both extended regular expressions; each counts as one
-#                                 test, its daemon's end and the state of the rest of the root file system as further ones
+#   attacks_run MODULES NAMES     the attacks of the modules whose names match, both extended regular expressions; each attack
+#                                 counts as a test, the daemon's end and the state of the rest of the root file system as
+#                                 further tests
 #
-# KILN_ATTACK_SIZE=full: more of everything. KILN_ATTACKS=REGEX: only these.
+# KILN_ATTACK_SIZE=full: attacks of the full size. KILN_ATTACKS=REGEX: only these attacks.
 
 export PYTHONDONTWRITEBYTECODE=1
-# Below those that the kernel gives to the attackers' thousands of connections.
+# The ports lie below the ports that the kernel gives to the attackers' thousands of connections.
 next_port=20000
 
 attacks_sanitizer() {
@@ -22,7 +23,7 @@ attacks_list() {
     python3 "$tests_dir/wire/attack.py" --list
 }
 
-# More than 64 KiB of addresses, and behind them the one that is to be kept out.
+# More than 64 KiB of addresses, and behind them the address to reject.
 attacks_long_list() {
     local number list=
     for ((number = 0; number < 6000; number++)); do
@@ -31,7 +32,7 @@ attacks_long_list() {
     echo "${list// /,}127.0.0.1"
 }
 
-# A program that starts the daemon with fewer descriptors: a limit that this shell gave up it may not get back.
+# A program that starts the daemon with fewer descriptors, because this shell could not raise a lowered limit again.
 attack_few_files() {
     printf '#!/bin/bash\nulimit -n %d && exec "%s" "$@"\n' "$2" "$KILND" >"$T/$1.start-it"
     chmod 755 "$T/$1.start-it"
@@ -49,7 +50,7 @@ attack_start() {
     volume_start "$name"
 }
 
-# SIGTERM ends it with status 0, whatever it was just doing for whom.
+# SIGTERM has to end the daemon with status 0, during any work for any client.
 attack_stop() {
     local daemon=$1 pid=${daemon_pid[$1]} status=0
     unset "daemon_pid[$daemon]"

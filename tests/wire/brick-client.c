@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-client HOST PORT BRICK: a client made of rpc/client alone. It logs in, directly or by way of
- * glusterd, does one of each common operation, has two thousand calls under way, and lives through the death
- * of the brick's process while one of its calls waits for a lock: says `# kill the brick now`, then `# start
- * the brick now`, and goes on when it is back.
+/* brick-client HOST PORT BRICK: a client made of rpc/client alone. The client logs in, directly or by way of
+ * glusterd, does one of each common operation, has two thousand calls under way, and survives the death of
+ * the brick's process while a call waits for a lock: the client says `# kill the brick now`, then `# start
+ * the brick now`, and continues when the brick is back.
  *
- * Prints `ok - ...` and `not ok - ...` lines. Exit status 1 when any is not.
+ * Prints `ok - ...` and `not ok - ...` lines. Exit status 1 when a line is `not ok`.
  */
 #include <errno.h>
 #include <fcntl.h>

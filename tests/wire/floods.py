@@ -80,7 +80,7 @@ def send_what_fits(peer, data, seconds=3):
     return sent
 
 
-# -- floods: each takes a number, and gives back what must stay open while it lasts -------------------------------------
+# -- floods: each takes a number, and returns the connections that must stay open during the flood ----------------------
 
 @flood
 def silent_connections(count=3000):
@@ -281,7 +281,7 @@ def blocked_locks_are_refused_at_their_bound_and_the_unlock_is_read():
     count, before = 20000, resident()
     holder, waiter = peers = blocked_locks(count)
     assert waiter.sent == waiter.of, "%d of %d bytes were read" % (waiter.sent, waiter.of)
-    # Those above the bound are answered at once, and another call behind all of them.
+    # Calls above the bound are answered at once, and so is another call behind all of them.
     xid = waiter.send(FOPS, 400, FOP_ROWS["LOOKUP"][0], encode_fop("LOOKUP", gfid=ROOT))
     refused, is_answered = 0, False
     while not is_answered or refused < count - WAITING_MAX:
@@ -343,7 +343,7 @@ def one_clients_opens_leave_descriptors_for_others():
     close([peer])
 
 
-# Every lock of one connection waits for a lock of the other, and the other way round: only the unlocks at their ends help.
+# Every lock of each connection waits for a lock of the other connection: only the unlocks at their ends help.
 @check
 def two_connections_full_of_waiting_locks_get_their_unlocks_read():
     peers = [member(), member()]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* fuzz-calls: system calls that fail, for fuzz targets that are linked with --wrap of each of them. Included
- * by one source of a program, and only for what it calls through the daemon's own code: no library's calls
- * fail by this. With 64-bit offsets the names of some calls end in 64. */
+ * by one source of a program. Only calls of the daemon's code fail, no calls of libraries. With 64-bit
+ * offsets the names of some calls end in 64. */
 #ifndef KILN_FUZZ_CALLS_H
 #define KILN_FUZZ_CALLS_H
 
@@ -43,10 +43,10 @@ struct dirent *__wrap_readdir64(DIR *d);
 DIR *__wrap_fdopendir(int fd);
 FILE *__wrap_open_memstream(char **text, size_t *size);
 
-static unsigned calls_left; /* that one fails which makes it 0; 0: none does */
+static unsigned calls_left; /* the call that makes the count 0 fails; 0: no call fails */
 static int calls_error = EIO;
 
-/* With errno. */
+/* True if the call shall fail. Sets errno. */
 static bool
 call_fails(void)
 {

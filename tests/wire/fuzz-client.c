@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into what kiln-mount makes of others' bytes, beyond the messages that fuzz-codec.c has:
- * layouts of folders, counts of what replicas have missed, cookies of folders, glusterd's answers about
- * ports, and the packets of a shared mount. The first byte says which.
+/* Runs libFuzzer on kiln-mount's decoders of foreign bytes, beyond the messages of fuzz-codec.c: layouts of
+ * folders, pending counts of replicas, cookies of folders, glusterd's answers about ports, and the packets of
+ * a shared mount. The first byte selects the decoder.
  *
- * What must hold of any input is asked: a new layout has no holes, a copy that another accuses heals nobody.
+ * Checks invariants of any input: a new layout has no holes, and an accused copy is no source of a heal.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* fuzz-client has the packets of shared.c, not the mounts behind them. */
+/* fuzz-client runs the packets of shared.c without the mounts behind them. */
 int
 mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
            void (*settled)(int status, const char *why, void *arg), void *arg)
@@ -54,7 +54,7 @@ next_word(struct input *in)
     return word;
 }
 
-/* At most `max` bytes, in memory of their own size; to be freed. */
+/* Returns at most `max` bytes, in an allocation of exactly that size, to be freed. */
 static uint8_t *
 next_bytes(struct input *in, size_t max, size_t *n)
 {
@@ -89,7 +89,7 @@ write_and_read(const struct layout *l, unsigned i)
     layout_unref(again);
 }
 
-/* Every hash is one child's after that, if a child can have any. */
+/* Assigns the layout. Every hash then belongs to exactly one child, if any child is usable. */
 static void
 assign(struct layout *l, struct input *in)
 {

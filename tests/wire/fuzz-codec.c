@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into every decoder of the wire. The first byte says which one; the second where a record is
- * cut in two. tests/wire/make-corpus.py writes good messages to begin with.
+/* Runs libFuzzer on every decoder of the wire. The first byte selects the decoder, the second the place at
+ * which a record is cut in two. tests/wire/make-corpus.py writes valid messages to begin with.
  *
- * What decodes is encoded again, into a buffer of exactly the size that was announced. And everything is
- * decoded once more without memory.
+ * A decoded message is encoded again, into a buffer of exactly the announced size. Every input is decoded
+ * once more without memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ run_head(struct xdr *x)
     rpc_encode_success(error, head.xid);
 }
 
-/* Calls `put` with room for `bytes` and not one more. */
+/* Calls `put` with room for exactly `bytes` bytes. */
 #define ENCODE(put, bytes, value)                                                                            \
     do {                                                                                                     \
         size_t size_ = (bytes);                                                                              \
@@ -271,7 +271,7 @@ run(const uint8_t *data, size_t size)
     data += 2;
     size -= 2;
     cut = cut < size ? cut : size;
-    first = malloc(cut ? cut : 1); /* of their own, so that ASan sees a step outside */
+    first = malloc(cut ? cut : 1); /* separate pieces, so that ASan sees a step outside */
     second = malloc(size - cut + 1);
     memcpy(first, data, cut);
     memcpy(second, data + cut, size - cut);

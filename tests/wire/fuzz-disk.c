@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into what is read from a brick's own file system, where another program may have put
- * anything: mdata, ACLs, the texts of handles, pending counts, names of xattrs. The first byte says what it
- * is, the second varies it. ACLs are read once more without memory.
+/* Runs libFuzzer on the decoders of data on a brick's file system, where another program may have put any
+ * bytes: mdata, ACLs, the texts of handles, pending counts, names of xattrs. The first byte selects the
+ * decoder, the second varies the call. ACLs are read once more without memory.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ run_handle_text(const char *bytes, size_t len)
         return; /* no symlink's text */
     if (!posix_handle_text_parse(text, len, &parent, &name))
         return;
-    /* What is taken for a handle's text names an entry of a folder: not the folder itself, none above it. */
+    /* An accepted handle text names an entry of a folder: neither the folder itself nor a folder above. */
     if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strchr(name, '/') ||
         strlen(name) > 255)
         abort();
@@ -157,7 +157,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     size_t len = size - 2;
-    uint8_t *bytes = malloc(len ? len : 1); /* of its own, so that ASan sees a step outside */
+    uint8_t *bytes = malloc(len ? len : 1); /* an exact copy, so that ASan sees a step outside */
 
     memcpy(bytes, data + 2, len);
     switch (data[0] % 6) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into what a kilnd with --state reads: the files of its state folder, and keys and values of
- * options. The first byte says which. What is taken must make volfiles that can be read, and come back from
- * its own text as it was: so no name, path or value gets out of its place in a volfile.
+/* Runs libFuzzer on the input of a kilnd with --state: the files of its state folder, and keys and values of
+ * options. The first byte selects the input. An accepted volume must make readable volfiles, and must be the
+ * same when read back from its text: so no name, path or value leaves its place in a volfile.
  *
- * Everything is done once more with an allocation or a system call that fails. Whatever failed, a state
- * folder that could be read before can be read then.
+ * Every run is repeated with an allocation or a system call that fails. After any failure a state folder that
+ * could be read before can still be read.
  */
 #include <limits.h>
 #include <stdint.h>
@@ -21,9 +21,9 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool is_failing; /* something fails in this run: what is made may be NULL */
+static bool is_failing; /* a call fails in this run, so results may be NULL */
 
-/* Takes the text over. */
+/* Takes over the text. */
 static void
 must_parse(char *text, size_t sections)
 {
@@ -61,7 +61,7 @@ use(const struct volume *v)
     const struct volfile_place here = {"192.0.2.1", false};
     unsigned layers = 18 + volume_option_bool(v, "features.acl");
 
-    if (!is_all_allowed(v)) /* nobody can have set that: the file was written by hand */
+    if (!is_all_allowed(v)) /* no `kiln volume set` accepts that: the file was written by hand */
         return;
     must_parse(volfile_text_brick(v, 0, 1), layers);
     must_parse(volfile_text_client(v, &here), 0);
@@ -70,7 +70,7 @@ use(const struct volume *v)
         abort();
 }
 
-/* The text of a volume is read as the same one. */
+/* The text of a volume is read as the same volume. */
 static void
 comes_back(const struct volume *v)
 {
@@ -87,7 +87,7 @@ comes_back(const struct volume *v)
     volume_free(again);
 }
 
-/* A copy is changed as volumes are, to one without bricks and options; the first stays as it is. */
+/* Changes a copy to a volume without bricks and options. The original does not change. */
 static void
 take_apart(const struct volume *v)
 {
@@ -192,7 +192,7 @@ put(int dir, const char *name, const char *text, size_t size)
         close(fd);
 }
 
-/* One object; its name ends at a NUL, what it holds at a 0x01. How many bytes it took. */
+/* Makes an object. Its name ends at a NUL, its contents end at a 0x01. Returns the bytes used. */
 static size_t
 put_object(const char *text, size_t size)
 {
@@ -227,7 +227,7 @@ put_object(const char *text, size_t size)
     return at + holds + (end != NULL);
 }
 
-/* The first byte: what the folder has beside the objects that follow. */
+/* The first byte selects the contents of the folder beside the objects that follow. */
 static void
 make_folder(const char *text, size_t size)
 {
@@ -281,7 +281,7 @@ forget(struct seen *seen)
         volume_free(seen->volumes[--seen->count]);
 }
 
-/* All of it is read; how many volumes, or -1. */
+/* Loads the whole folder. Returns the number of volumes, or -1. */
 static int
 load(struct state_dir *s, struct seen *seen)
 {
@@ -293,7 +293,7 @@ load(struct state_dir *s, struct seen *seen)
     return err ? -1 : (int)seen->count;
 }
 
-/* What is known is written, read, and removed. -1: the folder was refused. */
+/* Writes, reads and removes the known volumes. -1: the folder was refused. */
 static int
 work_in_folder(void)
 {
@@ -344,7 +344,8 @@ run_folder(const char *text, size_t size)
     make_folder(text, size);
     int whole = work_in_folder();
 
-    /* As many as there are without a failure, or one fewer: its file was removed before. */
+    /* The number of volumes is the same as without a failure, or one less if a file was removed before the
+     * failure. */
     if ((whole >= 0) != (then >= 0) || (whole >= 0 && then != whole && then != whole - 1) || count > whole)
         abort();
 }
@@ -397,14 +398,14 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     strcpy(folder, "/dev/shm/kiln-fuzz-XXXXXX");
     if (!mkdtemp(folder) || atexit(remove_folder))
         abort();
-    json_set_alloc_funcs(malloc, free); /* so that its allocations fail as well */
+    json_set_alloc_funcs(malloc, free); /* so that jansson's allocations fail as well */
     return 0;
 }
 
 static void
 run(const uint8_t *data, size_t size)
 {
-    /* A copy of its own size, so that ASan sees a step outside; with a NUL. */
+    /* A copy of the exact size with a NUL, so that ASan sees a step outside. */
     char *text = __real_malloc(size);
 
     memcpy(text, data + 1, size - 1);

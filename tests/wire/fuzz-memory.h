@@ -18,7 +18,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_reallocarray(void *old, size_t count, size_t size);
 char *__wrap_strdup(const char *text);
 
-static unsigned allocations_left; /* that one fails which makes it 0; 0: none does */
+static unsigned allocations_left; /* the allocation that makes the count 0 fails; 0: none fails */
 
 static bool
 allocation_fails(void)

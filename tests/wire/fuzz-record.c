@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into the record layer: a real connection over a socket pair, against a plain reassembly of
- * the same bytes.
+/* Runs libFuzzer on the record layer: a real connection over a socket pair, against a plain reassembly of the
+ * same bytes.
  *
  * The input is a list of instructions for a peer: write bytes (in pieces that are received one by one),
- * announce and send whole records, log in. What must come out is worked out beside it, by the book: records,
- * or an end. A record is known by its bytes, not by its turn, for two workers may run two of them at the same
- * time.
+ * announce and send whole records, log in. The plain reassembly computes the expected result: records, or the
+ * connection's end. Records are compared by their bytes, not by their order, because two workers may run two
+ * records at the same time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +34,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the connection has handed out. */
+/* The records that the connection has handed out. */
 static struct {
     pthread_mutex_t lock;
     uint64_t sums[EXPECTED_MAX];
@@ -47,11 +47,11 @@ static struct {
     uint64_t sums[EXPECTED_MAX];
     unsigned count;
     bool is_over, is_trusted; /* over: the connection must end */
-    bool is_closing;          /* ... by a record: what came with it may be handed out or not */
+    bool is_closing;          /* closing by a record; records that came with it may be handed out or not */
     unsigned char mark[4];
     unsigned mark_have, fragments;
     bool is_in_fragment, is_last;
-    uint8_t first; /* of the record that is being taken */
+    uint8_t first; /* the first byte of the record under way */
     uint32_t left;
     size_t bytes;
     uint64_t sum;
@@ -213,7 +213,7 @@ now_ns(void)
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* Takes what has been answered, so that the daemon goes on reading. */
+/* Reads all answers, so that the daemon continues to read. */
 static void
 take_answers(void)
 {
@@ -273,7 +273,7 @@ put(const uint8_t *data, size_t n)
     return true;
 }
 
-/* Bytes as they are, in pieces of `step`. Small ones are received one by one. */
+/* Sends bytes unchanged, in pieces of `step`. The connection receives small pieces one by one. */
 static void
 say(const uint8_t *data, size_t n, size_t step)
 {
@@ -293,7 +293,8 @@ say(const uint8_t *data, size_t n, size_t step)
     }
 }
 
-/* A record that logs in is waited for, as peers wait for its answer: from then on other bounds hold. */
+/* Sends a record. Waits after a login, as peers wait for the login's answer, because other bounds hold
+ * afterwards. */
 static void
 say_record(uint8_t first, size_t bytes, unsigned fragments, size_t step)
 {
@@ -319,7 +320,7 @@ say_record(uint8_t first, size_t bytes, unsigned fragments, size_t step)
         want.is_trusted = true;
 }
 
-/* Many small records in one piece. */
+/* Sends many small records in one piece. */
 static void
 say_burst(uint8_t first, unsigned count)
 {
@@ -337,7 +338,7 @@ say_burst(uint8_t first, unsigned count)
     free(all);
 }
 
-/* One instruction; how many bytes of the input it took. */
+/* Runs an instruction. Returns the bytes of input used. */
 static size_t
 obey(const uint8_t *data, size_t size)
 {
@@ -367,7 +368,7 @@ obey(const uint8_t *data, size_t size)
     }
 }
 
-/* Each record that came must be one of those that were sent. */
+/* Each received record must be among the sent records. */
 static void
 compare(void)
 {

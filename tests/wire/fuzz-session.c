@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way through a login and behind it: a real protocol/server with sockets and a brick in memory,
- * and a peer that sends SETVOLUMEs with any keys and values, calls of any program with any credential, and
- * fops whose arguments are the input's bytes.
+/* Runs libFuzzer on a login and the calls behind it: a real protocol/server with sockets and a brick in
+ * memory, and a peer that sends SETVOLUMEs with any keys and values, calls of any program with any
+ * credential, and fops whose arguments are the input's bytes.
  *
  * After each input the next peer must be able to log in and to look the root up.
  */
-#pragma GCC diagnostic ignored "-Wunused-function" /* the bench has more than is used here */
+#pragma GCC diagnostic ignored "-Wunused-function" /* the bench has unused functions */
 #include <poll.h>
 
 #include "xlators/protocol/server/test-bench.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 void _mark_point(const char *file, int line);
 
-/* The bench says what it expects by Check's macros, which want Check's runner: these take its place. */
+/* The bench uses Check's macros, which need Check's runner. These functions replace the runner. */
 void
 _mark_point(const char *file, int line)
 {
@@ -192,7 +192,7 @@ put_raw(struct peer *p, struct input *in)
 
 /* ---- what comes back ------------------------------------------------------------------------- */
 
-/* Takes what there is until a PING has been answered, or the connection has ended. */
+/* Reads all messages until the answer to a PING, or the end of the connection. */
 static bool
 drain(struct peer *p)
 {

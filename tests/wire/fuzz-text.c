@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* libFuzzer's way into everything that is read from text: volfiles, options, the lists of addresses that may
- * log in, ACLs as text, numbers. The first byte says what it is.
+/* Runs libFuzzer on the parsers of text: volfiles, options, the lists of addresses that may log in, ACLs as
+ * text, numbers. The first byte selects the parser.
  *
- * A name that is no address is asked of the resolver: here it gets an answer without a network, by the
- * linker's --wrap. By that, too, everything is run once more with one allocation that fails.
+ * The linker's --wrap replaces the resolver for names that are no addresses, so that the target needs no
+ * network. With --wrap every run is also repeated with an allocation that fails.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ must_be_bounded(const struct conf *conf)
         abort();
 }
 
-/* Of a layer that runs: what cannot be taken is as before. */
+/* Changes the options of a running layer. Options that are refused must keep their values. */
 static void
 change_options(const struct option_value *values, size_t count, const struct conf *before)
 {
@@ -167,7 +167,7 @@ ask(const struct option_value *values, size_t count)
     auth_rules_unref(rules);
 }
 
-/* By a file, as a daemon reads it, or from memory. */
+/* Parses a file, as a daemon does, or the text in memory. */
 static struct volfile *
 parse_volfile(const char *text, size_t size, bool by_file)
 {
@@ -202,7 +202,7 @@ run_volfile(const char *text, size_t size)
         parse_options(s->options, s->option_count);
         ask(s->options, s->option_count);
     }
-    /* The same text has the same digest, wherever it comes from. */
+    /* The same text has the same digest, from a file and from memory. */
     struct volfile *same = parse_volfile(text, size, false);
     struct volfile_digest digest = volfile_digest(v);
 
@@ -225,7 +225,7 @@ run_volfile(const char *text, size_t size)
     volfile_free(v);
 }
 
-/* What cannot be read as a volfile is refused with a reason. */
+/* A file that is no volfile is refused with a reason. */
 static void
 refuses(const char *path)
 {
@@ -306,7 +306,7 @@ run_acl(const char *text)
 
     if (len < 0)
         return;
-    /* What was made from an ACL is read as the same one. */
+    /* The text of an ACL is read as the same ACL. */
     if (acl_from_text(out, again) != n || memcmp(acl, again, (size_t)n) != 0)
         abort();
     refuses_acls(acl, (size_t)n, (size_t)len);
@@ -340,7 +340,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static void
 run(const uint8_t *data, size_t size, unsigned failing)
 {
-    /* A copy of its own size, so that ASan sees a step outside; with a NUL for those that read strings. */
+    /* A copy of the exact size, so that ASan sees a step outside; with a NUL for the parsers of strings. */
     unsigned kind = data[0] % 5;
     size_t n = size - 1 + (kind != 0);
     char *text = malloc(n ? n : 1);

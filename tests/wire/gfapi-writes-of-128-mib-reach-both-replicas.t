@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A program with libgfapi writes and reads 64 and 128 MiB in one call, as qemu-io does; the stock client sends that as
-# one record. Both replicas have the data, no connection is cut, and no heal is pending.
+# A program with libgfapi writes and reads 64 and 128 MiB in one call, as qemu-io does; the stock client sends each
+# call as one record. Both replicas have the data, no connection is cut, and no heal is pending.
 # Covers: rpc/transport/receive.c, rpc/transport/limits.h, libglusterfs/mem/iobuf.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

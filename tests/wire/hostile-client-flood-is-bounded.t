@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One peer sends more than its share of requests. The memory that the daemon holds for it stays within the bounds of
-# rpc/transport/limits.h, requests beyond them are refused or wait, and the other brick of the process serves.
-# floods.py lists the floods.
+# One peer sends more than its share of requests. The memory that the daemon holds for this peer stays within the
+# bounds of rpc/transport/limits.h, requests beyond them are refused or wait, and the other brick of the process
+# serves. floods.py lists the floods.
 # Covers: rpc/transport/flow.c, rpc/transport/limits.h, xlators/protocol/server/bounds.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

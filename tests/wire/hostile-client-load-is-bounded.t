@@ -8,5 +8,6 @@
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"
 [[ $BRICKD == kiln ]] || skip_all "what goes through in stock is known"
-# Those that wait for a deadline of half a minute, or open thousands of files, are in hostile-client-full-size-attacks-fail-long.t.
+# Attacks that wait for a deadline of half a minute, or open thousands of files, are in
+# hostile-client-full-size-attacks-fail-long.t.
 attacks_run "attack_load" "${KILN_ATTACKS:-outlives|nobody_takes|without_end|pieces_of|never_speak|removals|long_queue|patterns|depth|deep|who_left|index}"

@@ -12,8 +12,8 @@
 #
 # Afterwards the daemon's memory pools and descriptors are at their earlier levels (except for remembered inodes),
 # every handle of the bricks is right, and the daemon ends with status 0. With --asan or --tsan (tests/run.sh) a
-# sanitizer watches. KILN_KEEP=DIR keeps the record of what each process did to names: it shows by gfid the calls that
-# led to a wrong handle.
+# sanitizer watches. KILN_KEEP=DIR keeps a record of each process's changes of names, which shows by gfid the calls that led to a
+# wrong handle.
 # Covers: xlators/protocol/server, xlators/storage/posix, rpc/server
 
 . "$(dirname "$0")/../lib/own-root.sh"
@@ -23,7 +23,8 @@
 arguments=("$@")
 [[ $# -gt 0 ]] || arguments=(--minutes "${KILN_FUZZ_MINUTES:-5}")
 
-# The pools that hold objects, but for what is remembered of inodes. (ASan's pools are off: it counts at the daemon's end itself.)
+# The pools with objects in use, without the pools of remembered inodes. (Under ASan the pools are off, and ASan reports leaks at
+# the daemon's end.)
 pools_in_use() {
     awk -F= '$1 == "pool-name" { name = $2 } $1 == "active-count" && $2 > 0 && name !~ /inode|dentry|-ctx$/ { print name ": " $2 }' \
         "$(dump_take "${daemon_pid[fuzz]}" "$T")"
@@ -37,7 +38,7 @@ descriptors_are_back() {
     [[ $(proc_fds "${daemon_pid[fuzz]}") -le $descriptors_before ]]
 }
 
-# Removed trees are taken away by the janitor, and with them the handles of what is in them.
+# The janitor removes deleted trees together with the handles of their objects.
 landfill_is_empty() {
     [[ -z $(find "$T"/[vw]/b0/.glusterfs/landfill -mindepth 1 -print -quit 2>/dev/null) ]]
 }

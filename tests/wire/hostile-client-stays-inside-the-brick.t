@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"
 
-# The watch over the root sees what it is there for.
+# The comparison of the root detects each kind of change.
 mkdir /root/x
 t_not "a folder outside of the brick would be seen" diff "$T/root-before" <(own_root_listing)
 rmdir /root/x

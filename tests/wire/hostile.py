@@ -32,8 +32,8 @@ def check(function):
     return function
 
 
-# Mostly because it crashes glusterfsd 10.3: any number that is no fd of the client is enough for that, so whatever sends random ones
-# is not sent to it either.
+# Most of these calls crash glusterfsd 10.3. Any number that is no fd of the client is enough for a crash, so calls with random
+# numbers are not sent to stock either.
 def not_for_stock(function):
     function.not_for_stock = True
     return function
@@ -84,7 +84,7 @@ def still_serves():
         same(reply.stat["gfid"], ROOT, "root's gfid")
 
 
-# Takes an answer or a closed connection; whatever it is must come soon.
+# Accepts an answer or a closed connection, which must come soon.
 def tolerates(peer, name, args):
     try:
         answer = peer.call(FOPS, 400, FOP_ROWS[name][0], args)
@@ -205,7 +205,7 @@ def more_keys_than_anybody_asks_for():
         counters = {"trusted.afr.v-client-%d" % i: d_bytes(bytes(12)) for i in range(257)}
         reply = peer.fop("XATTROP", gfid=gfid, dict=counters)
         same((reply.op_ret, reply.op_errno), (-1, errno.E2BIG), "XATTROP")
-        # What an object may have may be removed in one call.
+        # All xattrs that an object can have can be removed in one call.
         same(peer.fop("REMOVEXATTR", gfid=gfid, name="", xdata={"user.%d" % i: d_str("") for i in range(5000)}).op_ret, 0)
         same(len(peer.fop("LOOKUP", gfid=gfid, xdata=everything).xdata), 0)
 
@@ -545,7 +545,7 @@ def bits_flipped_in_every_procedure():
             except Closed:
                 peer = member()
             except socket.timeout:
-                # A blocking lock may rightly wait for ever: its holder is an earlier call of this very loop.
+                # A blocking lock may rightly wait for ever, because an earlier call of this loop holds the lock.
                 assert "LK" in name, "%s: no answer" % name
                 peer = member()
         peer.close()

@@ -36,7 +36,8 @@ OFFSETS = [0, 1, 511, 4096, 65536, 1 << 20, 1 << 31, 1 << 40, 1 << 62, (1 << 63)
 TARGETS = ["/", "/victim", "/victim/file", "../..", "../../../../..", "a", "b/c", "/proc/self/root", "/dev/zero", "x" * 4000, "",
            "../../f0/00/f0000000-0000-0000-0000-000000000000/..", "../../00/00/00000000-0000-0000-0000-000000000001/.."]
 MODES = [0o100644, 0o100000, 0o104755, 0o40755, 0o41777, 0o120777, 0o20666, 0o60666, 0o10666, 0o140666, 0, 0o777, 0xffffffff]
-# Not asked for at random: they copy or zero whole gigabytes, which takes time and says nothing.
+# The sizes of these calls are not random, because copying or zeroing whole gigabytes takes time and shows
+# nothing.
 SMALL_SIZES = {"FALLOCATE", "ZEROFILL", "DISCARD", "TRUNCATE", "FTRUNCATE", "COPY_FILE_RANGE"}
 PATIENCE = 60
 OF_NAMES = {"LOOKUP", "MKNOD", "MKDIR", "UNLINK", "RMDIR", "SYMLINK", "RENAME", "LINK", "CREATE", "ICREATE", "NAMELINK", "PUT"}
@@ -251,7 +252,7 @@ class Attacker:
         if len(self.fds) > 40:
             del self.fds[0]
 
-    # Whatever does not wait for a lock is answered soon: a PING behind it must be.
+    # A call that waits for no lock is answered soon, so a PING behind the calls must be.
     def see_whether_it_lives(self):
         xid = self.peer.send(DUMP, 1, 2)
         self.waiting[xid] = "ping"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # rpc/client works with real bricks: brick-client logs in to a stock brick and to kilnd, does one of each common
-# operation with the codec that kilnd serves with, and reconnects after the brick's process was killed and restarted.
-# It does the same once more through a stock glusterd, which names the brick's port.
+# operation with kilnd's codec, and reconnects after the brick's process was killed and restarted. brick-client then
+# does the same through a stock glusterd, which names the brick's port.
 # Covers: rpc/client/brick-peer.c, rpc/client/rpc-client.c, rpc/client/glusterd-calls.c, tests/wire/brick-client.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -19,7 +19,7 @@ said_or_ended() {
     process_gone "$client_pid" || said "$@"
 }
 
-# NAME KILL START: the client runs; it is told of the brick's death and its return by what it sees.
+# NAME KILL START: kills and starts the brick when the client asks; the client itself has to notice both.
 dies_and_returns() {
     local name=$1 status=0
     wait_for 240 "the client to ask for the brick's death" said_or_ended "kill the brick now" "$name"

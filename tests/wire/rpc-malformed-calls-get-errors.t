@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # For every malformed call a peer gets an error in the full layout of that fop or a closed connection, and the brick
-# serves all other clients. hostile.py lists the calls. The script does not send stock calls that are known to crash
-# it.
+# serves all other clients. hostile.py lists the calls. The script does not send stock any call that is known to
+# crash stock.
 # Covers: rpc/server/rpc-server.c, rpc/xdr/fop-codec.c, xlators/protocol/server/fops.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

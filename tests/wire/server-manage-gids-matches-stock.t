@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# server.manage-gids: the script asks a brick of Kiln and a stock one on the wire which files a caller may open by its
-# groups. Both look groups up in the same /etc/passwd and /etc/group, and the answers are equal. Then users with more
-# groups than a call can carry work through mounts that send none.
+# server.manage-gids: the script asks a brick of Kiln and a stock brick on the wire which files a caller may open by its
+# groups. Both look groups up in the same /etc/passwd and /etc/group, and the answers are equal. Then users with more groups
+# than a call can carry work through mounts that send no groups.
 # Covers: xlators/protocol/server/groups.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -13,7 +13,7 @@ if ! command -v glusterfsd >/dev/null; then
 fi
 export PYTHONDONTWRITEBYTECODE=1
 
-# What the system's accounts become: in this sandbox alone.
+# Replaces the system's accounts in this sandbox.
 cp /etc/passwd /etc/group "$T"
 printf '%s:x:%s:%s::/:/bin/sh\n' anna 5001 5001 many 5002 5002 admin 5003 5003 >>"$T/passwd"
 {
@@ -49,7 +49,7 @@ answers() {
     python3 "$tests_dir/wire/groups_answers.py" 127.0.0.1 "$port" "${volume_bricks[$vol]}" answer "$@" >"$out"
 }
 
-# NAME OPTIONS WORDS: what both kinds of brick answer.
+# NAME OPTIONS WORDS: compares the answers of both kinds of brick.
 compare() {
     local what=$1 options=$2 vol=v$((++volumes))
     shift 2
@@ -75,7 +75,8 @@ compare "off" "manage-gids off" "${asked[@]}"
 compare "all users squashed" $'manage-gids on\nall-squash on\nanonuid 5001\nanongid 5001' 5002:5002 5999:5999:6003 0:0
 compare "root squashed" $'manage-gids on\nroot-squash on\nanonuid 5001\nanongid 5001' 5002:5002 5999:5999:6003 0:0 0:6003
 
-# A user's program has all its groups here, and the kernel's call to the mount tells none of them; a mount sends 93 at most.
+# Here a user's program has all its groups, but the kernel's call to the mount names no groups, and a mount sends at most 93
+# groups.
 make_volume m "$BRICKD" "manage-gids on"
 chmod 1777 "$T/m/b0"
 mount_volume m "$T/mnt" plain --xlator-option '*-client-0.send-gids=false'
