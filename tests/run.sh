@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# run.sh: installs what is missing, builds, runs the unit tests and the end-to-end tests.
+# run.sh: installs missing packages, builds, runs the unit tests and the end-to-end tests.
 #
 #   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock] [--stock-version 11]
 #
 #   --long           also the scripts whose names end in -long.t
 #   --only PATTERN   only tests whose path matches the extended regular expression
-#   --no-install     the packages are there; do not look
-#   --once           what fails has failed (else up to three programs and three scripts that fail beside the others
-#                    run once more, alone, and are named as unsteady when they pass)
+#   --no-install     do not check for packages
+#   --once           no second attempt (else up to three programs and three scripts that fail beside other tests run
+#                    once more, alone, and are named as unsteady when they pass)
 #   --asan, --tsan   with a build of its own under AddressSanitizer and UBSan, or ThreadSanitizer
 #   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
 #   --stock-version N
 #                    run only the scripts in tests/access, cli, client, distribute, management, mount and replicate (or
-#                    those of --only), with the stock programs of GlusterFS N.x: 11. They run in a Debian 13 that
-#                    tests/lib/stock-root.sh makes once
+#                    those of --only), with the stock programs of GlusterFS N.x: 11. The scripts run in a Debian 13
+#                    that tests/lib/stock-root.sh makes once
 #
 # Unit tests are the programs of `make check`, counted check by check; end-to-end tests are the TAP scripts
 # tests/*/*.t, counted line by line. The last line is `N passed, N failed`; status 1 when anything failed.
@@ -48,7 +48,7 @@ while [[ $# -gt 0 ]]; do
     *) echo "run.sh: no option $1; see the head of $0" >&2; exit 2 ;;
     esac
 done
-# A live fuzz or a soak of an hour is an hour and what comes before and after it.
+# A live fuzz or a soak of an hour takes an hour and its setup and checks.
 for minutes in "${KILN_FUZZ_MINUTES:-0}" "${KILN_SOAK_MINUTES:-0}" "${KILN_MANGLE_MINUTES:-0}"; do
     minutes=${minutes%.*}
     seconds=$((seconds + 60 * ${minutes:-0}))
@@ -129,7 +129,7 @@ run_units() {
     local name result good bad
     local -a programs failures=()
     echo "unit tests"
-    # The list of programs is the Makefile itself; make builds them, and one failing program must not stop the rest.
+    # The Makefile lists the programs. make builds them, and a failing program must not stop the other programs.
     mapfile -t programs < <(make -s -C "$build_dir" -f Makefile -f - print-tests 2>/dev/null \
         <<<$'print-tests:\n\t@printf "%s\\n" $(TESTS)\n' | grep -E -- "$only")
     [[ ${#programs[@]} -gt 0 ]] || { echo "  none match"; return; }
@@ -166,7 +166,7 @@ run_scripts() {
     [[ ${#scripts[@]} -gt 0 ]] || return
     echo "end-to-end tests"
     counts=$(mktemp)
-    # They wait more than they compute: two at a time left half of two cores idle.
+    # The scripts wait more than they compute: two at a time left half of two cores idle.
     jobs=$(($(nproc) * 3 / 2))
     (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$jobs" "$seconds" "$again" "${scripts[@]}")
     [[ ! -s $counts ]] || read -r good bad <"$counts"

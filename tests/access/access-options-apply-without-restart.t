@@ -79,7 +79,7 @@ is "$(cat "$mnt/file")" data "the written data is read back"
 set_to storage.reserve 1
 soon "it is written again" may_write
 
-# Who mounts by the volume's own volfile has no password, and is judged by address.
+# A mount by the volume's own volfile has no password, so the brick judges the mount by its address.
 guest=$T/guest
 mkdir "$guest"
 guest_mount() {

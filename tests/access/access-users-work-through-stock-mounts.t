@@ -15,7 +15,7 @@ as_user() {
     setpriv --reuid "$user" --regid "$user" --clear-groups -- "$@"
 }
 
-# What the user does in $1; its folder is writable.
+# The user's work in the folder $1, which is writable for the user.
 cat >"$T/work.sh" <<'EOS'
 set -eu
 cd "$1"
@@ -52,7 +52,7 @@ for layout in 2x1 2x2 2x2+1; do
         mnt=$T/$vol-mnt
         BRICK_SERVER_OPTIONS="root-squash $squash"
         volume_new "$vol" "$layout"
-        # The brick's root belongs to root; with its users' folders in it. Squashed, root could not make them through a mount.
+        # The brick's root belongs to root and holds the users' folders, which a squashed root could not make through a mount.
         for brick in ${volume_bricks[$vol]}; do
             chmod 1777 "$brick"
         done

@@ -3,9 +3,9 @@
 #
 # Changing a file through kiln-mount clears its set-id bits and its security.capability as ext4, XFS and tmpfs do. The
 # script tries each kind of change as root, as the owner, as a member of the group and as another user. The kernel
-# leaves the clearing to the mount (FUSE_HANDLE_KILLPRIV_V2) and does not ask before each write; with handle-killpriv
-# off it asks. Bits that another client sets after the kernel has looked are cleared too, also when writes are
-# answered early. The replicas, one on each of these file systems, stay equal.
+# leaves the clearing to the mount (FUSE_HANDLE_KILLPRIV_V2) and does not ask before each write; with handle-killpriv off the
+# kernel asks. Bits that another client sets after the kernel has looked are cleared too, also when writes are answered early. The
+# replicas, one on each of these file systems, stay equal.
 # Covers: xlators/mount/fuse/privs.c, xlators/mount/fuse/data.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -25,9 +25,9 @@ table() {
     python3 "$work" table "$@"
 }
 
-# What a FUSE mount does otherwise. Set-group-id without the group's x, by one who is not in it, stays, as on stock's mounts; bricks remove
-# the capability when the kernel writes back what was mapped, and keep it when nothing is changed; whoever may write may have the bits
-# taken away by changing nothing, too.
+# Differences of a FUSE mount. Set-group-id without the group's x stays after a change by a user outside of the group, as on
+# stock's mounts. Bricks remove the capability when the kernel writes back a mapping, and keep the capability when nothing is
+# changed. A user with write permission can clear the bits by a chown that changes nothing, too.
 expected() {
     sed -E -e 's/^((write|two writes|append|O_SYNC|O_DIRECT|truncate|ftruncate|O_TRUNC|fallocate|copy_file_range), other, 2767: well,) 0767/\1 2767/' \
         -e 's/^(mmap.*), capability/\1/' -e 's/^(chown of nothing, .*, 0777: well, 0777)/\1, capability/' \
@@ -58,7 +58,7 @@ mount_kiln v "$kiln"
 table "$kiln/d" "${bricks[@]}" >"$T/kiln.table"
 t "the mount clears the expected bits" diff "$T/expected" "$T/kiln.table"
 
-# Requests: the process reads its device, and nothing else with read(2), once for each and once more to find none.
+# Counts requests: the process calls read(2) only on its device, once for each request and once more to find no request.
 reads() {
     awk '/^syscr/ { print $2 }' "/proc/${mount_pid[$1]}/io"
 }
@@ -78,7 +78,7 @@ for uid in 0 1000; do
 done
 mount_end "$off"
 
-# Attributes are believed for an hour: the kernel knows nothing of what the other client does.
+# The kernel caches attributes for an hour, so that it does not notice the changes of the other client.
 mount_volume v "$stock" default --attribute-timeout=0 --entry-timeout=0
 capability=0x0100000200200000000000000000000000000000
 modes_there() {

@@ -48,7 +48,7 @@ arbiters_look_alike() {
 }
 # The daemon's own files apart.
 no_contents() { [[ -z $(find "$1" -path "$1/.glusterfs/indices" -prune -o -type f -size +0 -not -name health_check -print) ]]; }
-# A second after the last change replicas are told that all have it.
+# A second after the last change the post-op tells the replicas that all replicas have the change.
 arbiters_get_alike() { wait_for 120 "arbiters that look alike" arbiters_look_alike || arbiters_look_alike; }
 check_all() {
     t "$1: both data bricks are equal" bricks_get_equal "$T/bricks/twin-b-0" "$T/bricks/twin-b-1"
@@ -80,7 +80,7 @@ is "$(cat "$T/mnt-b/tree/e/f")" new "read from a data brick beside the arbiter"
 bricks_restart
 heal
 
-# The arbiter knows that brick 1 has missed a change: it and brick 1 do not serve the old contents.
+# The arbiter knows that brick 1 has missed a change, so the arbiter and brick 1 do not serve the old contents.
 for vol in twin-a twin-b; do
     gl volume set $vol cluster.self-heal-daemon off >/dev/null
 done

@@ -23,7 +23,7 @@ serves() {
     echo "$round" >"$mnt/f$round" && [[ $(cat "$mnt/f$round") == "$round" ]] && ls -l "$mnt" >/dev/null && bricks_all_online v 1
 }
 
-# What `volume get` says of each: the values that were set.
+# Succeeds when `volume get` prints these values.
 shows() {
     gl volume get v all | awk -v want="$*" '
         { value[$1] = $2 }
@@ -78,7 +78,7 @@ if [[ $BRICKD == kiln ]]; then
     is "$(grep -oE '(keeps its options|stays as it was).*' "$log" | sort -u)" "" "the brick has refused none of these"
 fi
 
-# doc/options.md names keys that glusterd knows, and of the families that concern bricks alone all that it knows.
+# doc/options.md names keys that glusterd knows, and all keys of the families that concern only bricks.
 awk -F ' *[|] *' '$3 ~ /[.]/ && $3 !~ /`/ { gsub(/, /, "\n", $3); print $3 }' "$source_dir/doc/options.md" | grep -v '[*]' | sort -u |
     grep -v '^feature[.]simple-quota' >"$T/documented" # of glusterd 11
 gl volume get v all | awk '$1 ~ /[.]/ { print $1 }' | sort -u >"$T/known"
@@ -106,7 +106,7 @@ t "they are the defaults" shows storage.gfid2path on performance.io-thread-count
 t_here "the brick serves" serves
 
 if [[ $BRICKD == kiln ]]; then
-    # Each is a key, a value, and the word by which the brick's log has to name it.
+    # Each line is a key, a value, and the word by which the brick's log has to name the option.
     while read -r key value word; do
         seen=$(wc -l <"$log")
         t "$key $value: glusterd takes it" gl volume set v "$key" "$value"
@@ -120,7 +120,8 @@ features.leases on leases.on.is.not.built.*feature-not-built
 features.sdfs on v-sdfs.*is.not.built.*feature-not-built
 server.ssl on ssl-enabled.*keeps.its.value.*option-refused
 END
-    # Clients compress what they write from now on, which is why a brick does not start with it: nothing is written meanwhile.
+    # Clients compress their writes from now on, so a brick does not start with the option. The script writes nothing
+    # meanwhile.
     seen=$(wc -l <"$log")
     compression_is_named() { tail -n "+$((seen + 1))" "$log" | grep -qE "v-cdc.*the type is not built.*layer-refused"; }
     t "network.compression: glusterd takes it" gl volume set v network.compression on

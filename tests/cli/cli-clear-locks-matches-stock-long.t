@@ -11,7 +11,7 @@ twins_start 1x1
 twins_mount
 twins_run bash -c 'for i in 1 2 3; do echo text >MNT/f$i; done; mkdir MNT/d'
 
-# Holds a posix lock on the file; a second one waits for it. Says what became of it in a file.
+# Takes a posix lock on the file $1, or waits for the lock, and writes the result to the file $2.
 lock_hold() {
     python3 -c '
 import fcntl, os, sys, time

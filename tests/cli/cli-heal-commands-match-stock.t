@@ -9,7 +9,7 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 
 twins_start 1x2
-# The mount does not heal, so that what waits is counted; without quorum each half may be written.
+# The mount does not heal, so that pending heals are counted; without quorum each half may be written.
 for vol in twin-a twin-b; do
     gl volume set $vol cluster.quorum-type none >/dev/null
     gl volume set $vol cluster.self-heal-daemon on >/dev/null

@@ -35,7 +35,7 @@ for round in 1 2 3; do
     is "$(comm -12 <(echo "$before") <(glusterd_brick_pids | sort))" "" "round $round: the processes are others"
 done
 is "$(glusterd_brick_pids | wc -l)" 2 "there is one for each brick"
-# glusterd gives a process one second to end, whatever it has to do, and starts the next one on the same brick.
+# glusterd gives a process one second to end and then starts the next process on the same brick.
 slow=$(pid_of v 0)
 kill -STOP "$slow"
 t "stop of a brick whose process takes its time" gl volume stop v

@@ -173,7 +173,7 @@ session_trouble() {
     say "$G volume start v force"
     sleep 3
     say "$G volume status v; ls -A $B"
-    # The mount point of a disk that is away: the command marks it, and the brick must not start on it.
+    # The empty mount point of a missing disk: the command marks the folder, and the brick must not start there.
     mkdir "$B/v2"
     say "$G volume start v force"
     sleep 3

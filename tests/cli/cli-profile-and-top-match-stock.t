@@ -15,7 +15,8 @@ rows_in_order="sort=^#.#.UNIT drop=.(FORGET|STAT)\$|^#./\$"
 twins_start 2x1
 twins_mount
 
-# Files above what quick-read reads with the LOOKUP; direct reads pass the caches. Nothing is removed or renamed: stock lists old names.
+# The files are larger than the limit of quick-read, which reads small files with the LOOKUP; direct reads pass the caches.
+# Nothing is removed or renamed: stock lists old names.
 work() {
     local dir
     for dir in "$T/mnt-a/$1" "$T/mnt-b/$1"; do

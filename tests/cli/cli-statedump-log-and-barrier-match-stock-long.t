@@ -11,7 +11,7 @@ twins_start 2x1
 twins_mount
 brick_log() { echo /var/log/glusterfs/bricks/"$(tr / - <<<"${T#/}")-bricks-$1.log"; }
 
-# A statedump is renamed into place when it is whole.
+# A complete statedump is renamed into place.
 dumps_are() { [[ $(find "$2" -maxdepth 1 -name "*bricks-$1-[01].*.dump.*" | wc -l) == "$3" ]]; }
 dumps_come() {
     local vol
@@ -31,7 +31,7 @@ dumps_come /run/gluster
 t_twins "statedump of a part that there is not" statedump VOL colours
 mkdir "$T/dumps"
 twins_run gluster --mode=script volume set VOL server.statedump-path "$T/dumps" >/dev/null
-# The option comes with the volfile: some dumps may go where the first ones went.
+# The option comes with the volfile, so some dumps may still go to the first folder.
 goes_there() {
     gl volume statedump "$1" >/dev/null
     [[ $(find "$T/dumps" -name "*bricks-$1-[01].*.dump.*" | wc -l) -ge 2 ]]
@@ -55,7 +55,7 @@ t_twins "log rotate of a brick that there is not" log VOL rotate "$glusterd_host
 t_twins "barrier disable, which it is" barrier VOL disable
 t_twins "barrier enable" barrier VOL enable
 t_twins "barrier enable once more" barrier VOL enable
-# What is held back is done all the same, and the reply comes with the barrier's end.
+# The brick executes a removal behind the barrier, and sends the reply at the barrier's end.
 declare -A removal
 for vol in twin-a twin-b; do
     touch "${twin_mnt[$vol]}/file"

@@ -51,7 +51,7 @@ print(sum(int(e.text) for e in xml.parse(sys.stdin).iter(sys.argv[1])))' "$1" <<
     is "$(counts '<entry>') $(figure openFds)" "2 2" "and of the file that is held open"
 fi
 
-# A lock that waits is a call that is under way, as is the question itself. Of its frames stock leaves out what belongs to each.
+# A waiting lock is a pending call, and so is the status call itself. Stock leaves out the details of each frame.
 twins_run touch MNT/d/locked
 holders=() waits_of=()
 for mnt in "$T/mnt-a" "$T/mnt-b"; do
@@ -59,7 +59,7 @@ for mnt in "$T/mnt-a" "$T/mnt-b"; do
     holders+=($!)
     holds() { ! flock -n "$mnt/d/locked" true; }
     wait_for 120 "the lock to be held" holds
-    # Of somebody else, who does not have the way to the mount.
+    # The waiting user is another user, who has no permission on the path to the mount.
     python3 -c '
 import fcntl, os, sys
 file = open(sys.argv[1])

@@ -70,7 +70,7 @@ for kind in kiln stock; do
     volume_stop "v-$kind"
 done
 
-# The kernel's side of it is cut off by hand: it ends, and takes the dead mount point away.
+# The script aborts the kernel's side of the mount: the process ends and removes the dead mount point.
 volume_start v-kiln
 mnt=$T/cut
 mount_kiln v-kiln "$mnt"
@@ -82,7 +82,7 @@ t_here "a mount without a connection ends with status 0" ends_well "$pid"
 t_not "the mount table has no entry for it" mount_is_listed "$mnt"
 volume_stop v-kiln
 
-# A brick that was never there, and one that comes later.
+# A mount whose brick starts later.
 mnt=$T/early
 mount_kiln v-kiln "$mnt"
 t "a mount that starts without its brick answers ENOTCONN" wait_for 240 "ENOTCONN" is_away

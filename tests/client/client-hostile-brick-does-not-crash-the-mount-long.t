@@ -50,7 +50,7 @@ works() {
     echo text >"$1/file" && [[ $(cat "$1/file") == text ]] && ls -l "$1" >/dev/null
 }
 
-# What the mount has done for lies may be wrong on the bricks: only that they are asked and heard is looked at.
+# The mount's changes after false replies may be wrong on the bricks, so the script only checks that the bricks answer the mount.
 answers() {
     timeout 60 stat -f "$1" >/dev/null
 }

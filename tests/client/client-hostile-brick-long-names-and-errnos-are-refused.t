@@ -17,7 +17,8 @@ volume_specs() {
     done
 }
 
-# Each as errno's name, one a line; the calls are made in a child, so that one that hangs is seen.
+# Prints the errno's name of each call, one a line. A child process makes the calls, so that a hanging call is
+# noticed.
 calls() {
     timeout -k 5 60 python3 - "$@" <<'END'
 import errno, os, sys

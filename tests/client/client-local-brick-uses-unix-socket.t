@@ -69,8 +69,9 @@ refuses() {
 t "a rejected address is also rejected on the local socket" refuses
 umount -l "$kiln" 2>/dev/null || true
 
-# ---- an address that this machine has not
-# Root without a capability writes any address into its socket's name: what the brick answers to its login, from ADDRESS PORT.
+# ---- an address that this machine does not have
+
+# ADDRESS PORT: root without capabilities puts a foreign address into its socket's name. Prints the brick's answer to the login.
 logs_in() {
     setpriv --bounding-set=-all --inh-caps=-all python3 - "$tests_dir/wire" "$1" "$2" "${daemon_port[$daemon]}" ${volume_bricks[v]} <<'END'
 import socket, sys

@@ -14,7 +14,8 @@ import time
 FOLDER, SECONDS, RNG = sys.argv[1], float(sys.argv[2]), random.Random(int(sys.argv[3]))
 done, failed = 0, 0
 
-# Links in the folder lead to where a lying brick says, and this is root: they lead to nothing outside.
+# A lying brick chooses the targets of links in the folder, and this process is root: chroot keeps the links
+# from leading outside.
 os.chroot(FOLDER)
 os.chdir("/")
 FOLDER = "/"

@@ -20,7 +20,8 @@ WRONG = []
 BEGAN = {}  # thread: when its operation began, and which
 END = time.monotonic() + SECONDS
 
-# Links below MOUNT lead to where a lying brick says, and this is root: they lead to nothing outside.
+# A lying brick chooses the targets of links below MOUNT, and this process is root: chroot keeps the links from
+# leading outside.
 if PROBE != "-":
     PROBE = "/" + os.path.relpath(PROBE, MOUNT)
 ROOT = os.open("/", os.O_PATH)

@@ -65,8 +65,8 @@ def shown_xattrs(values, paths):
         elif key == "trusted.glusterfs.dht.mds" and value[0] < 0x80:
             yield "mds"
         elif key == "trusted.afr.dirty" and not any(value):
-            # As if it were not there, to clients and heals. kiln-mount takes the mark of a new file before its first write is there
-            # (lock-new-files), and back when none comes.
+            # Clients and heals ignore this value. kiln-mount sets the mark of a new file before the first write (lock-new-files),
+            # and clears the mark when no write comes.
             continue
         elif key.startswith("trusted.gfid2path."):
             if not NAMES:

@@ -22,7 +22,7 @@ on_brick() {
     stat -c '%u %g %a' "$1" && getfattr -n trusted.gfid -e hex --only-values --absolute-names "$1" | od -An -tx1
 }
 
-# what path: the same on both bricks; sets $is_now
+# DESC PATH: the path is the same on both bricks; sets $is_now
 same_on_both() {
     is_now=$(on_brick "${bricks[0]}/$2" 2>&1)
     is "$(on_brick "${bricks[1]}/$2" 2>&1)" "$is_now" "$1"

@@ -29,8 +29,8 @@ has_both_bricks() {
     bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $((2 * $(bytes_of "$T"))) ]]
 }
 
-# The stock client falls over its own feet in some of these (a segmentation fault in its distribute): it is mounted anew and the pair
-# works once more. A pair in which it died says nothing about hanging.
+# The stock client crashes in some of these pairs (a segmentation fault in its distribute). The script then mounts the client anew
+# and repeats the pair, because a pair with a crash shows nothing about deadlocks.
 pair_works() {
     local pair=$1 deaths status
     for deaths in 0 1 2 3 4; do

@@ -18,7 +18,7 @@ fill() {
     done
 }
 
-# Of entries as the kernel is told of them, without a stat.
+# Prints the names and types of the listing, without a stat of any entry.
 names() {
     python3 -c '
 import os, sys

@@ -20,7 +20,8 @@ bytes_of() {
     read -r blocks size < <(stat -f -c '%b %S' "$1") && echo $((blocks * size))
 }
 
-# MOUNT COUNT: so many bricks are there: the mount is as large as they are, and each is as large as $T.
+# MOUNT COUNT: succeeds when COUNT bricks are connected. The size of the mount is the sum of their sizes, and each
+# brick has the size of $T.
 has_bricks() {
     local bytes
     bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $(($2 * $(bytes_of "$T"))) ]]

@@ -27,7 +27,7 @@ has_all_bricks() {
     bytes=$(bytes_of "$mnt" 2>/dev/null) && [[ $bytes -eq $((2 * $(bytes_of "$T") + $(bytes_of "$T/v/b1"))) ]]
 }
 
-# It asks from time to time, when something is made.
+# The mount asks for the free space from time to time, when a client makes an object.
 probes=0
 knows_that_it_is_full() {
     probes=$((probes + 1))

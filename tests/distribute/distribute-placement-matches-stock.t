@@ -35,7 +35,8 @@ bytes_of() {
     read -r blocks size < <(stat -f -c '%b %S' "$1") && echo $((blocks * size))
 }
 
-# The mount is as large as all its bricks, and each is as large as $T.
+# Succeeds when all bricks are connected: the size of the mount is the sum of their sizes, and each brick has the size
+# of $T.
 all_are_there() {
     local bytes
     bytes=$(bytes_of "$1" 2>/dev/null) && [[ $bytes -eq $((3 * $(bytes_of "$T"))) ]]
@@ -50,7 +51,8 @@ listings_equal() {
     diff <(cd "$1" && ls -lRn --time-style=+) <(cd "$2" && ls -lRn --time-style=+)
 }
 
-# Who may remove a folder need not be allowed to read it; the looking leaves no trace on one that has to stay.
+# A user can remove a folder without permission to read the folder. The check for entries leaves no trace on a folder
+# that stays.
 remove_unread() {
     mkdir -m 777 "$1/unread" && mkdir "$1/unread/d" "$1/unread/e" && chmod 0 "$1"/unread/? && chown 21001 "$1"/unread/?
     setpriv --reuid 21001 --regid 21001 --clear-groups bash -c 'cd "$1" && rmdir d && mkdir new && mv -T new e' -- "$1/unread"

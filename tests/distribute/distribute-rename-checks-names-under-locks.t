@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount locks both names of a rename by what it remembers of them, and looks at them again under the locks. A
-# change that another client made in the meantime is seen there: the right file moves, or the right error is returned,
-# and no stray name is left on any brick. Two such mounts leave no stray name either.
+# kiln-mount chooses the locks of a rename by its cached state of both names, and looks the names up again under the
+# locks. So kiln-mount notices the changes that another client made in the meantime: the right file moves, or the
+# right error is returned, and no stray name is left on any brick. Two such mounts leave no stray name either.
 # Covers: xlators/cluster/distribute/rename.c, xlators/cluster/distribute/names.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -22,7 +22,7 @@ mkdir "$kiln"/d "$kiln"/e
 
 is "$(python3 "$here/rename_work.py" "$kiln/d" "$stock/d" 12)" "" "renames move the files that the names have at that moment"
 
-# What is on the bricks: names with data, each on one set of replicas; linkto files beside some of them.
+# The files on the bricks: names with data, each on one set of replicas; linkto files beside some of these names.
 mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
 on_bricks() {
     local brick
@@ -44,7 +44,8 @@ for i in 0 2 4; do
     is "$(cd "${bricks[i]}/d" && find . -printf '%P %m %s\n' | sort)" "$(cd "${bricks[i + 1]}/d" && find . -printf '%P %m %s\n' | sort)" "the replicas of set $i are equal"
 done
 
-# A name for which nothing is known but that it was there: one LOOKUP of each name under the locks, on both replicas.
+# Of these names the mount only knows that they existed: a rename needs a LOOKUP of each name under the locks, on
+# both replicas.
 files=30
 touch "$kiln"/e/f$(seq -s " $kiln/e/f" $files)
 calls_take "${mount_pid[$kiln]}" "$T/before"
@@ -56,7 +57,7 @@ lookups=$(($(awk '$1 == "lookup" { print $2 }' "$T/after") - $(awk '$1 == "looku
 diag "$lookups LOOKUPs for $files renames"
 t "names are not looked up more often than needed" test "$lookups" -lt $((14 * files))
 
-# A user's symlinks: linkto files with their gfids become his.
+# A user's symlinks: the user becomes the owner of the linkto files with their gfids.
 mkdir "$kiln/l"
 for ((i = 1; i <= files; i++)); do
     ln -s away "$kiln/l/f$i"

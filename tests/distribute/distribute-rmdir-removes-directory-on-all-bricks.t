@@ -3,8 +3,8 @@
 #
 # Two mounts of a 2x2 volume concurrently make, rename and remove the same directories, with directories and files in
 # them (a stock mount renames none). Neither mount hangs, and no directory is left on only some of the bricks. Then
-# trees are removed while a brick dies. The whole tree disappears, and after the brick is back and healed it has no
-# part of the tree either. KILN_STORM_SECONDS and KILN_KILLS make the test longer.
+# trees are removed while a brick dies. The whole tree disappears, and after the brick is back and healed, the brick
+# has no part of the tree either. KILN_STORM_SECONDS and KILN_KILLS make the test longer.
 # Covers: xlators/cluster/distribute/rmdir.c, xlators/cluster/distribute/mkdir.c, xlators/cluster/distribute/heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -73,7 +73,7 @@ folders_are_on_all() {
     return "$status"
 }
 
-# What stock's client has left half is mended by looking at it.
+# LOOKUPs mend the directories that stock's client has made on only some of the bricks.
 looked_at_folders_are_on_all() {
     ls -lR "$T/kiln1/$1" >/dev/null
     folders_are_on_all "$1"

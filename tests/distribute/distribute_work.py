@@ -80,7 +80,7 @@ def xattr(dice):
 
 
 def no_xattr(dice):
-    # One that is not there is left alone: a stock client may crash.
+    # The work removes no missing xattr, because a stock client may crash.
     folder, name = dice.choice(FOLDERS), "user.%d" % dice.randrange(3)
     if name in os.listxattr(folder):
         os.removexattr(folder, name)

@@ -67,7 +67,7 @@ def target_folder(old, new):
     os.mkdir(os.path.join(other, new))
 
 
-# change, is there a target, the rename's errno, what is seen of the old and the new name
+# change, is there a target, the rename's errno, the contents of the old and of the new name
 CASES = [
     (nothing, False, 0, None, "old"),
     (nothing, True, 0, None, "old"),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # One brick of a dispersed volume (2+1) is down while files are created, changed, renamed and removed, and their
-# owners, modes and xattrs change. The stock self-heal daemon brings all changes to it: the indices are empty in the
-# end, and any two bricks are enough to read the contents.
+# owners, modes and xattrs change. The stock self-heal daemon brings all changes to the brick: the indices are empty
+# in the end, and any two bricks are enough to read the contents.
 # Covers: xlators/features/index, xlators/storage/posix/xattrop.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -16,7 +16,7 @@ mount_volume v "$T/mnt"
 [[ $BRICKD == stock ]] && part=v-b || part=v-r
 read -r -a bricks <<<"${volume_bricks[v]}"
 
-# WHAT NUMBER: the same text for the same arguments, and not a multiple of the stripe.
+# WORD NUMBER: the same text for the same arguments, whose length is no multiple of the stripe.
 content() {
     printf "$1 $2 %.0s" {1..300}
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The storage of one of two replicas in one process fails its health check. Clients are told at once and write to the
-# other replica alone. Half a minute later kilnd detaches the failed brick and continues to serve the other one. When
-# the last brick fails, the process ends.
+# Two replicas share a process, and the storage of one replica fails its health check. Clients are told at once and
+# write to the other replica alone. Half a minute later kilnd detaches the failed brick and continues to serve the
+# other one. When the last brick fails, the process ends.
 # Covers: xlators/storage/posix/health.c, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -44,7 +44,8 @@ status=0
 wait "$load" || status=$?
 is "$status" 0 "the load saw no error of all this"
 
-# A client without write-behind, which would acknowledge what no brick has seen. That of the first load may be at it still.
+# A client without write-behind, because write-behind acknowledges writes before the bricks have them. The first load's
+# client may still be writing.
 mount_volume v "$T/plain" plain
 all_is_there() {
     python3 "$tests_dir/faults/load.py" verify "$@"
@@ -65,7 +66,7 @@ is "$status" 1 "which cuts the load short"
 daemon_start "$daemon"
 mount_settle "$T/plain"
 mount_settle "$T/mnt"
-# The call that was cut may have been done on one replica alone: the self-heal daemon decides what became of it.
+# A single replica may have executed the interrupted call: the self-heal daemon decides its outcome.
 shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
 t "after a new start the self-heal daemon comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"

@@ -279,7 +279,7 @@ def listing(label, fop, fd_nr, gfid=ROOT, size=65536, xdata=None):
     for e in sorted(r.entries, key=lambda e: e["name"]):
         name = "%s type=%d" % (e["name"].decode(), e["type"])
         if "iatt" in e:
-            # Stock's access control asks for these itself, for its cache.
+            # Stock's access control adds these keys to the request for its own cache.
             for key in ("system.posix_acl_access", "system.posix_acl_default"):
                 (e["dict"] or {}).pop(key, None)
             name += " mode=%o gfid=%s dict=%s" % (e["iatt"]["mode"] if e["name"] != b".." else 0, e["iatt"]["gfid"].hex(), show_dict(e["dict"] or {}))

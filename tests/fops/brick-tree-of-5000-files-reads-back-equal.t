@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A stock client copies 5,000 files of many sizes in 125 directories into a 2x2 volume. Another client reads them,
-# copies them out again and deletes them.
+# A stock client copies 5,000 files of many sizes in 125 directories into a 2x2 volume. Another client reads the
+# files, copies them out again and deletes them.
 # Covers: xlators/protocol/server, xlators/storage/posix
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -50,7 +50,7 @@ def contested(place, rounds):
 
 
 def removals(place, rounds):
-    # Who comes second finds no name (ENOENT), or loses the directory between lookup and lock (ESTALE).
+    # The second client finds no name (ENOENT), or loses the directory between lookup and lock (ESTALE).
     gone = (errno.ENOENT, errno.ESTALE)
     won = []
     for i in range(rounds):

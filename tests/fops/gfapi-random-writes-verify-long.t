@@ -27,7 +27,7 @@ for way in ("write", "read"):
 ' "$T/fio.json"
 }
 
-# Each takes ten seconds longer than its work: glfs_fini() of the stock library waits so long for inodes still in use.
+# Each run takes ten seconds longer than its work, because glfs_fini() of the stock library waits for inodes in use.
 t "gfapi, blocks of 4 KiB" verify gfapi 4k
 t "gfapi, blocks of odd size" verify gfapi 37k
 t "gfapi_async, blocks of 128 KiB" verify gfapi_async 128k

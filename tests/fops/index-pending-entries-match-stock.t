@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # A brick keeps the index of a directory's pending entries as long as stock keeps it: the same XATTROPs to a brick of
-# Kiln and to a stock one leave the same index entries. When a self-heal daemon subtracts what it has healed, marks
-# that arrived meanwhile must stay, or those changes would never be healed.
+# Kiln and to a stock one leave the same index entries. When a self-heal daemon subtracts the healed counts, marks
+# that arrived meanwhile must stay. Otherwise the changes behind these marks would never be healed.
 # Covers: xlators/features/index/index-xattrop.c, xlators/features/index/index-entry.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -172,7 +172,8 @@ def shape(path):
             # parent gfid / name
             assert value[36:37] == b"/" and value[37:] == os.path.basename(os.fsencode(path)) or os.stat(
                 path, follow_symlinks=False).st_nlink > 2, value
-        # What replicate leaves behind depends on the clock, and which brick keeps a folder's metadata on its name.
+        # The marks of replicate depend on the clock, and the brick that keeps a folder's metadata depends on the
+        # folder's name.
         if not key.startswith("trusted.afr.") and key != "trusted.glusterfs.dht.mds":
             found.append("%s[%d]" % (key, len(value)) if key.startswith("trusted.g") and "path" not in key else key)
     return sorted(found)

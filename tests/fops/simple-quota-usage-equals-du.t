@@ -64,7 +64,7 @@ is "$(df_of one)" "1048576 0" "df shows the limit and that nothing is used"
 t "half of it is written" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=fsync status=none
 is "$(df_of one)" "1048576 524288" "df shows it"
 t "more than all of it is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/b" bs=64k count=20 conv=fsync
-# XFS allots more than is written, and gives it back when the file is closed.
+# XFS allots more space than is written, and frees the surplus when the file is closed.
 written() { find "$T/q/b0/$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }'; }
 t "nothing beyond the limit is on the brick" test "$(written one)" -le 1048576
 t "all of the limit was to be had" test "$(written one)" -ge $((1048576 - 65536))
@@ -110,8 +110,8 @@ t "and no more when it is closed" wait_for 60 "the last close" held_is 0 4096
 
 # ---- blocks beyond a file's end ---------------------------------------------------------------
 
-# What XFS does by itself some minutes after a file was closed, done by hand: blocks beyond the end that the next process of the brick
-# finds go while it serves.
+# The script imitates XFS, which frees blocks beyond a file's end some minutes after the last close: the next process of the brick
+# finds such blocks, and they are freed while the process serves.
 make_ns beyond
 dd if=/dev/zero of="$T/mnt/beyond/file" bs=1M count=2 conv=fsync status=none
 daemon_kill "${brick_daemon[$T/q/b0]}"

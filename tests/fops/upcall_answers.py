@@ -60,7 +60,8 @@ def told(*peers):
         p.ping()
         for record in p.callbacks:
             line = callback(record)
-            # That an inode is forgotten is told when it is: soon after the answer, and which ones is the brick's affair.
+            # A callback about a forgotten inode comes some time after the answer, and the brick chooses the inodes to
+            # forget.
             if "flags 0x100 " not in line:
                 print("    %s: %s" % (p.name, line))
         p.callbacks.clear()

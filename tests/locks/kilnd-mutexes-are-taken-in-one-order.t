@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Mutexes inside kilnd: no thread takes one twice, takes two in opposite orders, or waits for something else while it
-# holds one. tests/locks/lock-order detects such orders without the bad luck that an actual deadlock needs, in unit
-# tests and in a daemon under attack.
+# Mutexes inside kilnd: no thread takes a mutex twice, takes two mutexes in opposite orders, or waits for something
+# else while it holds a mutex. tests/locks/lock-order detects such orders without the bad luck that an actual
+# deadlock needs, in unit tests and in a daemon under attack.
 # Covers: libglusterfs/base/lock-order.h, tests/locks/lock-order.c
 
 . "$(dirname "$0")/../lib/own-root.sh"
@@ -13,7 +13,7 @@
 command -v "${CC:-cc}" addr2line nm >/dev/null || skip_all "no compiler"
 export CCACHE_DISABLE=1 # it would leave files where none may be
 
-# What the library has to see, and what it must not mind. Each is a program's main().
+# Programs that the library has to abort, and programs that it must not abort. Each text is the program's main().
 declare -A wrong=(
     [again]='lock(a); lock(a);'
     [around]='lock(a); lock(b); unlock(b); unlock(a); lock(b); lock(a);'
@@ -57,7 +57,7 @@ done
 build_lock_test "$right"
 is "$(said_by)" "" "locks taken in one order are not"
 
-# A daemon whose locks are watched; on a finding it aborts, and its output, which is shown then, has the stacks.
+# A daemon with the library. On a finding the daemon aborts, and the script shows its output with the stacks.
 printf '#!/bin/bash\nLD_PRELOAD=%q exec %q "$@"\n' "$T/lock-order.so" "$KILND" >"$T/kilnd"
 chmod 755 "$T/kilnd"
 KILND=$T/kilnd

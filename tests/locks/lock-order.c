@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* lock-order: a library for LD_PRELOAD that ends a program which could deadlock by the order of its locks,
- * also when it did not.
+/* lock-order: a library for LD_PRELOAD that aborts a program whose order of locks could cause a deadlock,
+ * also when no deadlock has happened.
  *
- * Mutexes are of a class: those that one pthread_mutex_init() call of the source makes (a static one is a
- * class of its own). Taking one while another is held is an edge from the other's class to this one's. The
- * library calls abort() with the stacks of both ends when
+ * All mutexes that the same pthread_mutex_init() call of the source makes are a class; each static mutex is a
+ * separate class. Taking a mutex while another mutex is held is an edge from the held mutex's class to the
+ * taken mutex's class. The library calls abort() with the stacks of both ends when
  *
  *   - a thread takes a mutex that it holds, which would be a hang;
- *   - a thread takes a mutex of a class of which it holds another, unless that one has the lower address in
- *     the same array;
+ *   - a thread takes a second mutex of a class, unless the held mutex has the lower address in the same
+ *     array;
  *   - an edge closes a cycle: two threads that went the two ways at once would wait for each other;
  *   - a thread waits on a condition and holds another mutex than the condition's.
  *
- * An RCU read section counts as a class: a lock that is taken in one may not be held by whoever waits for the
- * sections' end. A pthread_mutex_trylock() waits for nobody, so it makes no edge. The edges are written to
- * the file $KILN_LOCK_ORDER, an `A B` a line, by classes' names (the object's file name and the place in it),
- * once each and process: tests/locks/lock-order puts many processes' together. $KILN_LOCK_ORDER_LOG: a file
- * for what is said before abort(), instead of stderr. */
+ * An RCU read section counts as a class: a thread that waits for the sections' end may not hold a lock that
+ * is taken in a section. A pthread_mutex_trylock() does not wait, so it makes no edge. The edges are written
+ * to the file $KILN_LOCK_ORDER, an `A B` a line, by classes' names (the object's file name and the place in
+ * the object), once for each process. tests/locks/lock-order merges the files of many processes.
+ * $KILN_LOCK_ORDER_LOG: a file for the message before abort(), instead of stderr. */
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@
 #define SHARDS 256
 #define SLOTS 1024 /* to begin with, of each shard */
 
-enum { RCU = 0, ON_HEAP = 1 }; /* class 0: read sections; 1: mutexes that nobody initialised by a call */
+enum { RCU = 0, ON_HEAP = 1 }; /* class 0: read sections; 1: mutexes without an initialising call */
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
@@ -140,7 +140,7 @@ shard_grow(struct shard *s)
     struct shard old = *s;
 
     s->capacity = old.capacity ? old.capacity * 2 : SLOTS;
-    /* Not from malloc, which may be who takes the mutex. */
+    /* mmap() instead of malloc(), because malloc() may be the function that takes the mutex. */
     s->slots = mmap(NULL, s->capacity * sizeof *s->slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                     -1, 0);
     if (s->slots == MAP_FAILED)

@@ -287,7 +287,7 @@ for d, n in ((D755, 20), (D1777, 21), (D700, 22), (D777, 23)):
     tries("create", "CREATE", pargfid=d, name="mine", flags=0o302, mode=0o644, xdata={"gfid-req": d_gfid(gfid(40 + n))})
     tries("mkdir", "MKDIR", pargfid=d, name="dir", mode=0o755, xdata={"gfid-req": d_gfid(gfid(80 + n))})
     tries("symlink", "SYMLINK", pargfid=d, name="sym", linkname="x", xdata={"gfid-req": d_gfid(gfid(120 + n))})
-    # Into a sticky folder: stock refuses what its own file system lets everybody do.
+    # Into a sticky folder: stock refuses a link that its own file system allows to every user.
     tries("~link" if d == D1777 else "link", "LINK", gfid=gfid(n), pargfid2=d, name2="hard")
     tries("rename", "RENAME", pargfid=d, name="root", pargfid2=d, name2="root2")
     tries("rename back", "RENAME", pargfid=d, name="root2", pargfid2=d, name2="root")
@@ -304,7 +304,7 @@ def stbuf(mode=0, uid=0, gid=0):
 
 
 plain = u
-# Other users' negative pids count, on Kiln, from who has the password.
+# On Kiln the negative pid of another user counts only from a client with the password.
 helper = peer(username="helper", password="secret")
 for what, u, who, pid in (("stranger", plain, 1000, 100), ("owner", plain, 1001, 100), ("heal", helper, 1000, -5)):
     u.uid, u.pid = 0, 100

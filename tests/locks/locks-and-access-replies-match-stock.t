@@ -21,7 +21,7 @@ done
 volume_start k
 volume_start s
 
-# VOL PORT OUT. The volume's name is in what the brick answers about itself.
+# VOL PORT OUT. Some of the brick's replies hold the volume's name.
 answers() {
     python3 "$tests_dir/locks/lock_answers.py" 127.0.0.1 "$2" "${volume_bricks[$1]}" >"$3.all" &&
         sed -e '/^~/d' -e "s|${volume_bricks[$1]}|BRICK|g" "$3.all" >"$3"

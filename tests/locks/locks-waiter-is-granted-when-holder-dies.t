@@ -13,7 +13,7 @@ mount_volume v "$T/m1"
 mount_volume v "$T/m2"
 echo data >"$T/m1/file"
 
-# Takes the lock (waiting for it), says so by making a file, and keeps it until it is told to end.
+# Waits for the lock, makes a file when the lock is granted, and keeps the lock until killed.
 holder() {
     python3 -c '
 import fcntl, sys, time

@@ -17,7 +17,7 @@ import traceback
 
 PATIENCE = 120
 pair, seconds, tops = sys.argv[1], float(sys.argv[2]), sys.argv[3:5]
-# What a step may meet when the other mount was faster, on stock clients too.
+# Errors of a step when the other mount was faster, on stock clients too.
 FASTER = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ESTALE, errno.EIO, errno.ENOTCONN)
 
 
@@ -25,7 +25,7 @@ def touch(name):
     os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
 
 
-# What each mount does over and over.
+# The steps that each mount repeats.
 PAIRS = {
     "rename": (("renames x to y", ((touch, "/x"), (os.rename, "/x", "/y"))), ("unlinks y", ((os.unlink, "/y"),))),
     "mkdir": (("makes d/x", ((os.mkdir, "/d"), (os.mkdir, "/d/x"), (os.rmdir, "/d/x"))), ("removes d", ((os.rmdir, "/d"),))),

@@ -89,7 +89,7 @@ class Holder:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not self.is_in_a_lock_call():
             time.sleep(0.01)
-        # It is in the call; that it stays there can only be seen by looking for a while.
+        # The process waits in the call. Only a look over some time can show that the wait lasts.
         return self.result(0.5) is None
 
     def kill(self):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # glusterd asks a process to attach a brick that it already serves, with a volfile from which no brick can be made.
-# The reply is an error, and the brick goes on: its mount works, and it still gets the new options of its volume. The
-# script also checks that a statedump holds the requested parts, and that the process's socket exists until the
-# process ends. The script runs for kilnd only, because stock dies of such a volfile.
+# The reply is an error, and the brick continues to serve: the mount works, and the brick still gets new options of
+# the volume. The script also checks that a statedump holds the requested parts, and that the process's socket exists
+# until the process ends. The script runs for kilnd only, because stock dies of such a volfile.
 # Covers: glusterfsd/management.c, glusterfsd/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -25,7 +25,7 @@ t "it is mounted" glusterfs --process-name fuse -s "$glusterd_host" --volfile-id
 wait_for 240 "the mount" is_glusterfs_mount "$mnt"
 t "a file is written" bash -c "echo data >'$mnt/file'"
 
-# VOLFILE: what the process answers to an ATTACH of it: the error's text, nothing when it is done.
+# VOLFILE: prints the process's answer to an ATTACH of the volfile: the error's text, nothing after success.
 attach() {
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$tests_dir/wire python3 - "$socket" "$1" <<'PY'
 import socket, sys

@@ -54,7 +54,8 @@ if [[ $BRICKD == kiln ]]; then
     is "$(roots_open "$brick")" 1 "one descriptor of its root is open"
     setfattr -n trusted.glusterfs.volume-id -v "0x$id" "$brick"
     is "$(ops 12 "$volfile")" "accept=0 op_ret=0 errno=0 errstr=" "and back"
-    # The refused one had taken the brick down, which was signed out; glusterd signs in what it attaches itself.
+    # The refused ATTACH had taken the brick down, so the brick was signed out. glusterd signs in only bricks that glusterd
+    # attaches.
     t "start force, after that SIGNOUT" gl volume start v force
     wait_for 120 "the bricks" bricks_all_online v 3
     wait_for 120 "the mount to reach the bricks" gl_mount_reaches "$T/mnt" v 3x1

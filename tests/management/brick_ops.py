@@ -161,7 +161,7 @@ def together(path, brick, volfile, pid):
     ok(not bad, "ATTACH right after TERMINATE was answered, 40 times: the brick is there", bad)
     bad = []
     for i in range(40):
-        # Calls that are under way together may be done in any order; the one after them has the last word.
+        # Concurrent calls may be executed in any order; the call after them decides the result.
         first, second = ((TERMINATE, brick), (ATTACH, volfile))[::1 if i % 2 else -1]
         xids = ops.send(*first), other.send(*second)
         got = [ops.receive()[1].op_ret, other.receive()[1].op_ret]

@@ -37,7 +37,7 @@ t_not "nothing of it is open" is_served
 t "the brick is attached" gf_attach "$socket" "$volfile"
 wait_for 60 "the brick's root to be open" is_served
 t "once more" gf_attach "$socket" "$volfile"
-# glusterd knows of what it has attached itself, whoever serves the bricks.
+# glusterd only knows of bricks that glusterd has attached, with any daemon.
 t "glusterd starts what is there" gl volume start v force
 online 2
 # Refused until the self-heal daemon has found the brick.

@@ -32,7 +32,7 @@ no_entries() {
 brick_pid() { cat /run/gluster/vols/v/*"-v-$1.pid"; }
 kind_of() { readlink "/proc/$(brick_pid "$1")/exe" | grep -q /kilnd && echo kilnd || echo stock; }
 
-# NUMBER KIND: the brick's process is killed, and one of that kind comes.
+# NUMBER KIND: kills the brick's process, and starts a process of that kind.
 replace() {
     local number=$1 kind=$2
     kill -KILL "$(brick_pid "$number")"
@@ -63,8 +63,8 @@ wait "$load" || status=$?
 is "$status" 0 "the load saw no error: $(tail -n 1 "$T/log/load.out")"
 
 t "heal info comes to 0" wait_for 600 "heal info at 0" no_entries
-# Equal but for what the stock self-heal daemon leaves, of stock bricks too: a file that was moved aside and then got another name keeps
-# its link in the hidden folder on one replica, and so has one link more there.
+# The listing without leftovers of the stock self-heal daemon, which stock bricks have as well: a file that was moved aside and
+# then got another name keeps its link in the hidden folder on one replica, and so has an additional link there.
 named_listing() {
     brick_listing "$1" | awk '/^[.]glusterfs-anonymous-inode-/ { next } $2 == "f" { $5 = "-" } { print }'
 }

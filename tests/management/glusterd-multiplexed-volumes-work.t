@@ -68,7 +68,7 @@ t "barrier disable" gl volume barrier b disable
 t "one volume is stopped" gl volume stop a
 t "the mount of another serves" bash -c "cat '$mnt/file' >/dev/null && echo x >'$mnt/after-stop'"
 is "$(glusterd_brick_pids)" "$brick_pid" "by the same process"
-# glusterd keeps the stopped volume's options: it joins again.
+# glusterd keeps the stopped volume's options, so the volume joins the process again.
 t "it is started again at once" gl volume start a
 wait_for 60 "its bricks to be online again" all_online a
 is "$(glusterd_brick_pids)" "$brick_pid" "in the same process"

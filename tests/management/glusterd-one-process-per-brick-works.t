@@ -31,7 +31,7 @@ for round in 1 2; do
     t "start at once" gl volume start v
     wait_for 60 "the bricks to be online" all_online v 2
 done
-# The mount is connected to both bricks when both get what it makes.
+# The mount is connected to both bricks when both bricks get a new file.
 reaches_both() {
     local name=probe-$RANDOM
     touch "$mnt/$name" && [[ -e $T/bricks/v-0/$name && -e $T/bricks/v-1/$name && $(cat "$mnt/f7") == 7 ]]

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# glusterd is killed and started again, with and without multiplexing. Bricks serve meanwhile, glusterd finds them
-# again in the same processes, and they follow later changes of their volumes. Then two processes get the same socket
-# name: calls that glusterd sends to the wrong one are answered, nothing hangs, and all processes end.
+# glusterd is killed and started again, with and without multiplexing. Bricks serve meanwhile, glusterd finds the
+# bricks in the same processes, and the bricks follow later changes of their volumes. Then two processes get the same
+# socket name: calls that glusterd sends to the wrong one are answered, nothing hangs, and all processes end.
 # Covers: glusterfsd/management.c, glusterfsd/hand-over.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -62,7 +62,7 @@ old=$(glusterd_brick_pids)
 gl_mount w "$T/mnt"
 echo text >"$T/mnt/file"
 gl volume stop v >/dev/null
-# Options that differ keep it out of the process, so another is started, with the same name.
+# Different options keep the volume out of the process, so glusterd starts another process with the same name.
 gl volume set v storage.max-hardlinks 50 >/dev/null
 gl volume start v >/dev/null
 online v 1

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# cluster.server-quorum-type is `server` in a pool of three hosts. When a host sees neither of the others, its
-# glusterd stops its bricks, and starts them when it sees the others again. The other two hosts continue, and later
-# changes are healed. The same is tested with one process per brick and with all bricks in one process; with
+# cluster.server-quorum-type is `server` in a pool of three hosts. When a host loses both other hosts, its glusterd
+# stops the host's bricks, and starts the bricks when the hosts are connected again. The other two hosts continue, and
+# later changes are healed. The same is tested with one process per brick and with all bricks in one process; with
 # multiplexing a brick that loses quorum is detached from a process that continues. With BRICKD=stock the same runs on
 # stock bricks.
 # Covers: glusterfsd/management.c, glusterfsd/bricks.c
@@ -14,14 +14,15 @@
 
 declare -A conf=([hosts]=3)
 hosts_start 3
-# What was sent and not acknowledged keeps glusterd's connections for a quarter of an hour, by the kernel's default.
+# By the kernel's default, unacknowledged data keeps glusterd's connections open for a quarter of an hour.
 for h in 1 2 3; do
     host_run $h sh -c 'echo 3 >/proc/sys/net/ipv4/tcp_retries2'
 done
 echo 3 >/proc/sys/net/ipv4/tcp_retries2
 mnt=$T/mnt
 
-# What a host's own glusterd says of the brick that is on it; its view of the others is nobody's business.
+# The status of the brick on a host, as the host's own glusterd reports it. The host's view of the other bricks does
+# not matter.
 brick_status() {
     host_run "$2" gluster --mode=script volume status "$1" --xml | python3 -c '
 import sys, xml.etree.ElementTree as xml
@@ -56,12 +57,12 @@ for mux in off on; do
     t "$vol: files are written" bash -c "for i in 1 2 3 4 5; do echo before >'$mnt/f'\$i || exit; done"
 
     host_cut 3
-    # The others hold the lost host for connected until their pings are over.
+    # The other hosts consider the lost host connected until their pings time out.
     wait_for 240 "host 3 to stop the volume's brick" is_down $vol 3
     tap_ok "$vol: the host that is alone stops its brick"
     t "$vol: no process there holds the brick's folder" wait_for 120 "the folder to be let go" nobody_serves $vol
     t "$other: a volume without server quorum keeps its brick there" is_up $other 3
-    # Their glusterds answer once they know that the third is away.
+    # Their glusterds answer when they have noticed the loss of the third host.
     for h in 1 2; do
         t "$vol: host $h keeps its brick" wait_for 240 "host $h to answer" is_up $vol $h
     done

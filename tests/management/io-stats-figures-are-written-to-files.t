@@ -18,7 +18,7 @@ volume_assign v kiln
 sed -i '/type debug\/io-stats/a\    option ios-dump-interval 1\n    option ios-dump-format json' "${brick_volfile[$brick]}"
 sed -i 's/latency-measurement off/latency-measurement on/' "${brick_volfile[$brick]}"
 
-# FIGURE: prints it, of the whole time.
+# FIGURE: prints the figure of the whole time.
 figure() {
     python3 - "$file" "$1" <<'EOF'
 import json, sys
@@ -56,7 +56,7 @@ EOF
 }
 t "a reader never meets a part of the file" reads_whole
 
-# The folder is away, and a file has its name.
+# A file replaces the folder.
 mv "$stats" "$stats.away"
 echo >"$stats"
 log_says() { [[ $(cat "$T"/log/kiln*.log "$T"/log/*.log | sort -u | grep -c 'io-stats-file') == "$1" ]]; }

@@ -3,11 +3,10 @@
 #
 # The latencies that kilnd reports agree with independent measurements of the same calls: by fio, through the stock
 # client library, and by strace, which delays every 20th data system call of each worker by 40 ms. Some relations hold
-# whatever else the machine does. There are as many durations as fio did reads and writes. A duration in the brick is
-# never shorter than the delay of its system call, and never longer than the client's wait. So each quantile, and the
-# number of durations above a limit, lie between strace's delay and fio's figures. The middle of a bucket is at most
-# 1/64 off; fio's buckets have the same error. The client's share of the median is printed next to that of a null
-# call.
+# on a busy machine, too. There are as many durations as fio did reads and writes. A duration in the brick is never
+# shorter than the delay of its system call, and never longer than the client's wait. So each quantile, and the number
+# of durations above a limit, lie between strace's delay and fio's figures. The middle of a bucket is at most 1/64
+# off; fio's buckets have the same error. The client's share of the median is printed next to that of a null call.
 # Covers: xlators/debug/io-stats/latency.c, libglusterfs/base/histogram.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -50,7 +50,7 @@ t "as text: operations" grep -Eq "^\S*$first +writev +[0-9]" "$T/top.txt"
 t "clients" grep -Eq "/b0 +\S.* 127\.0\.0\.1:[0-9]+" "$T/top.txt"
 is "$(awk 'length($0) > 80 && !/ bricks  cpu/' "$T/top.txt")" "" "in 80 columns"
 
-# live VIEW: keys into a terminal, what it showed into $T/screen.
+# live VIEW: types the keys into a terminal, whose output goes to $T/screen.
 live() {
     local keys=$1
     mkfifo "$T/keys"
@@ -67,7 +67,8 @@ live() {
     wait "$pid"
 }
 KILN_BIN=${KILND%/*}/kiln
-# Ncurses writes what differs from what stood there: of each view something that stands where there was nothing like it.
+# Ncurses writes only the differences to the last screen, so each view is checked by a text that no earlier view has at
+# the same place.
 declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [b]='out/s' [q]='queue')
 t "live: bricks, operations, clients, the end" live "f c r b q"
 touch "$T/enough"

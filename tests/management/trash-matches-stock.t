@@ -10,13 +10,13 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 
 as_user() { setpriv --reuid 1234 --regid 1234 --clear-groups -- "$@"; }
-# What a brick holds; one time is as good as another.
+# The contents of a brick, with masked times.
 tree() {
     (cd "$1" && find . -mindepth 1 -path ./.glusterfs -prune -o -printf '%p %M %U:%G %y%s\n') |
         sed -E 's/_2[0-9]{3}-[0-9]{2}-[0-9]{2}_[0-9]{6}_\+0000/_TIME/; s/ d[0-9]+$/ d/' | sort
 }
 same_trees() { diff <(tree "$T/bricks/twin-a-0") <(tree "$T/bricks/twin-b-0"); }
-# Bricks have heard of it when a file's end says so.
+# The bricks have the option when a removed file ends up in the expected folder.
 set_both() { twins_run gl volume set VOL "$@" >/dev/null; }
 acts() {
     local vol
@@ -24,7 +24,7 @@ acts() {
         wait_for 60 "$vol to act" in_trash_of "$vol" "$1"
     done
 }
-# Removes a new file, and looks where it is.
+# Removes a new file and succeeds when the file is in the folder $2.
 in_trash_of() {
     local probe=probe$((++probes)) found
     echo probe >"${twin_mnt[$1]}/$probe"
@@ -36,7 +36,8 @@ probes=0
 
 twins_start 1x1
 twins_mount
-# A stock brick says that it removes one from before, and does not, until it is looked up again.
+# A stock brick acknowledges the removal of a file from before without removing the file, until the file is looked
+# up again.
 echo "from before" >"$T/mnt-b/before"
 set_both features.trash on
 acts .trashcan

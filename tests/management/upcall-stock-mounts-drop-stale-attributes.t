@@ -22,7 +22,7 @@ for option in features.cache-invalidation-timeout:600 performance.stat-prefetch:
 done
 mounted() {
     mkdir -p "$T/$1"
-    # The kernel asks for everything, so what is seen is what the client's layers keep.
+    # The kernel caches nothing, so a mount shows the state of the client's layers.
     glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable \
         -l "$T/log/$1.log" "$T/$1"
     wait_for 240 "$1" is_glusterfs_mount "$T/$1"
@@ -38,7 +38,7 @@ fresh() {
     cat "$two/$1" >/dev/null
 }
 
-# WHAT NAME FORMAT CHANGE...: what `stat` says of the object through the second mount is what it says through the first.
+# DESC NAME FORMAT CHANGE...: after the change `stat` prints the same through both mounts.
 same_after() {
     local what=$1 name=$2 format=$3
     shift 3
@@ -81,7 +81,7 @@ rm "$one/g"
 t_not "a removed name is gone" stat "$two/g"
 is "$(glusterd_brick_pids)" "$brick_pids" "no brick was restarted for the options"
 
-# Without being told the second mount keeps what it has seen: so it was the bricks that told it.
+# Without callbacks the second mount keeps old attributes, so the changes above came through the bricks' callbacks.
 t "features.cache-invalidation off" gl volume set v features.cache-invalidation off
 round=0
 is_not_told() {

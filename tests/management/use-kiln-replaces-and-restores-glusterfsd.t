@@ -39,7 +39,7 @@ is "$(first_line glusterd --version)" "$stock" "glusterd is stock"
 is "$(first_line glusterfsd --version)" "$stock" "glusterfsd without a brick is stock"
 is "$(first_line glusterfsd --process-name brick --version)" "$(first_line "$KILND" --version)" "for a brick it is kilnd"
 
-# It waits for the FIFO's writer, so that there is time to look.
+# glusterfsd waits for the FIFO's writer, so that the script has time for its checks.
 mkfifo "$T/volfile"
 glusterfsd -N -f "$T/volfile" -l "$T/log/handed-over.log" >/dev/null 2>&1 &
 pid=$!
@@ -63,7 +63,7 @@ t "the files are the packages' again" files_as_packaged
 is "$(first_line glusterfsd --version)" "$stock" "glusterfsd is stock again"
 t "nothing is left" test ! -e /usr/libexec/kiln -a ! -e /usr/sbin/glusterd.distrib
 
-# As an interrupted run leaves it.
+# The state that an interrupted run leaves.
 dpkg-divert --quiet --local --rename --divert /usr/sbin/glusterfsd.distrib --add /usr/sbin/glusterfsd
 t "half of it is told" state_is half-done
 t "on completes it" use_kiln on

@@ -7,13 +7,13 @@
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
-# COMMAND...: its exit status, run in each mount; and what the brick keeps of file f.
+# COMMAND...: prints the command and its exit status.
 say() {
     local status=0
     "$@" >/dev/null 2>&1 || status=$?
     echo "$*: $status"
 }
-# The period is what is left of it at that moment.
+# The xattrs of a file on the brick. The period is the remaining time, so its last digit is masked.
 state() {
     getfattr -d -m 'trusted.(worm|reten)' "$1" 2>/dev/null | sed -n 's/^trusted[.]//p' | sed -E 's,"([0-9]+)/([0-9]*)[0-9]/,"\1/\2x/,'
 }
@@ -56,7 +56,7 @@ both() {
     t "$what" diff "$T/out-twin-a" "$T/out-twin-b"
     t "$what: they are some" test "$(wc -l <"$T/out-twin-a")" -gt "${least:-5}"
 }
-# What a file is noted to be that is committed now: STATE.
+# STATE: waits until new commits of both volumes are stored with this state.
 acts() {
     local vol
     for vol in twin-a twin-b; do

@@ -51,12 +51,13 @@ until_true() { # SECONDS COMMAND...
     done
 }
 
-# Its storage is its own.
+# podman with a private storage.
 podman() {
     command podman --root "$dir/storage" --runroot "$dir/run" --runtime "$dir/runtime" --cgroup-manager cgroupfs "$@"
 }
 
-# runc; where root may set no limits (no CAP_SYS_RESOURCE, bit 24), without those that podman always asks for.
+# runc. Where root may set no limits (no CAP_SYS_RESOURCE, bit 24), a wrapper removes the limits that podman always
+# requests.
 make_runtime() {
     local eff
     eff=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)

@@ -110,11 +110,11 @@ printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mkdir "$root/debs"
 find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
-# The machine has no network: what the packages need is fetched before.
+# The machine has no network, so the script fetches the packages' dependencies before.
 t "apt finds what they need" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
     --no-install-recommends /debs/*.deb glusterfs-client attr logrotate"
 
-# True when systemd has started what it starts.
+# True when systemd has started all its units.
 boot() {
     local i devices=(--bind=/dev/fuse)
     [[ ! -e /dev/autofs ]] || devices+=(--bind=/dev/autofs)
@@ -156,7 +156,7 @@ t "a reload does not end it" inside 'before=$(systemctl show -P MainPID kilnd); 
 t "what systemd calls started serves every brick" inside 'systemctl restart kilnd && \
     [[ $(kiln --json status demo | grep -oE "\"online\": *true" | wc -l) -eq 4 ]]'
 
-# A log in a file instead: who moves it away says so, or has logrotate copy it.
+# A log in a file instead: an operator who moves the file away reloads kilnd, or has logrotate copy the file.
 inside "echo 'KILND_OPTIONS=\"-l /var/log/kiln/kilnd.log\"' >/etc/default/kilnd && systemctl restart kilnd"
 t "a log that was moved away is opened anew by a reload" inside 'mv /var/log/kiln/kilnd.log /root/moved && systemctl reload kilnd && \
     kiln volume set demo user.note moved'
@@ -183,7 +183,7 @@ done
 t "writes go on" until_inside 240 '[[ $(wc -l </root/acknowledged) -gt $(($(cat /root/mark) + 20)) ]]'
 inside 'touch /root/stop'
 wait "$writer"
-# The stock client may still be on its way back to a brick.
+# The stock client may still be reconnecting to a brick.
 t "every acknowledged write is there" until_inside 240 'while read -r i; do [[ $(cat /mnt/s/f$i) == "line $i" ]] || exit 1; done </root/acknowledged'
 
 inside 'kill -STOP $(systemctl show -P MainPID kilnd)'

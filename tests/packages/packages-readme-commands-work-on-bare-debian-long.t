@@ -37,7 +37,8 @@ t() { # NAME COMMAND...
     fi
 }
 
-# A command line in the machine: a process tree and mounts of its own, which go with it. The network is this machine's.
+# Runs a command line in the machine, with new namespaces for processes and mounts, which end with the command. The
+# network is this machine's.
 inside() {
     unshare --mount --pid --uts --ipc --fork --kill-child --propagation private -- bash -euc '
         cd "$1"

@@ -26,11 +26,11 @@ is_there() {
 heal_socket() {
     find /run/kiln -name '*.socket' ! -name kilnd.socket
 }
-# Names of the sockets that processes listen on, as the kernel has them.
+# The kernel's names of all sockets that processes listen on.
 listening() {
     ss -xlH | awk '{ print $5 }' | grep "^/" | sort -u
 }
-# As user nobody: who lets it connect?
+# Prints the sockets that accept a connection of the user nobody.
 lets_in() {
     listening | python3 -c '
 import os, socket, sys
@@ -77,7 +77,7 @@ is "$(grep -cE "/(heal/r.pid|kilnd.pid|kilnd.port|kilnd.socket|heal/r.vol|heal-r
 
 umount "$T/mnt"
 t "the volume stops" kiln volume stop r
-# In /run only root makes folders; it may have given one away.
+# Only root makes folders in /run, but root may have given a folder away.
 rmdir /run/kiln/heal
 mkdir -m 777 /run/kiln/heal
 chown 65534 /run/kiln/heal

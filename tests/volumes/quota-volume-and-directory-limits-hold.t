@@ -18,7 +18,7 @@ print(*[str(o["limit"]) + ":" + str(o["used"]) for o in json.load(sys.stdin)["li
 }
 write() { dd if=/dev/zero of="$1" bs=64k count="$2" conv=fsync status=none; }
 used_is() { [[ $(field "$1" used) -eq $2 ]]; }
-# What du counts on the bricks: all files and folders below the root, and the root; not .glusterfs.
+# The sum of du over the bricks: the root with all files and folders below, without .glusterfs.
 du_of() {
     local sum=0 brick
     for brick in "$@"; do

@@ -12,7 +12,7 @@ rounds=${KILN_ROUNDS:-100}
 mkdir -p "$T/b"
 writers=()
 
-# MNT LOG: writes files until $T/stop is there; a line in LOG for each one that was flushed
+# MNT LOG: writes files until $T/stop exists, and a line in LOG for each flushed file
 write_files() {
     python3 -c '
 import os, sys, time
@@ -32,7 +32,7 @@ while not os.path.exists(stop):
         time.sleep(0.05)' "$1" "$2" "$T/stop" &
     writers+=($!)
 }
-# One after the other; $T/set has the last one that was answered, $T/setting the one after it.
+# Sets options in succession. $T/set has the last acknowledged number, $T/setting the next number.
 set_options() {
     local n=1
     while [[ ! -e $T/stop ]]; do
@@ -47,8 +47,8 @@ set_options() {
 bricks_of() {
     kiln_json info "$1" | grep -oE '"path":"[^"]*"' | cut -d'"' -f4
 }
-# A line in $T/changes for each change that was answered. What is refused (kilnd is gone, copies are not equal yet) is tried again,
-# always with another folder: one that a killed kilnd had begun is undone when the next one starts.
+# Writes a line to $T/changes for each acknowledged change. A refused change (kilnd is gone, copies are not equal yet) is repeated
+# with another folder, because the next kilnd undoes an unfinished change of a killed kilnd at its start.
 change_bricks() {
     local n=100 now=()
     while [[ ! -e $T/stop ]]; do
@@ -71,7 +71,7 @@ nothing_is_pending() {
 grows() {
     [[ $(wc -l <"$1") -gt $2 ]]
 }
-# LOG DIR...: how many of the files of LOG are not whole in one of the folders
+# LOG DIR...: the number of files of LOG that are not whole in one of the folders
 missing() {
     python3 -c '
 import os, sys

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd keeps volumes itself: `kiln` creates, starts, configures, stops and deletes them. The stock client mounts them
-# by name and gets changed options. After SIGKILL every acknowledged change is still present.
+# kilnd keeps volumes without glusterd: `kiln` creates, starts, configures, stops and deletes volumes. The stock
+# client mounts the volumes by name and gets changed options. After SIGKILL every acknowledged change is still
+# present.
 # Covers: volumes/volumes.c, volumes/verbs-change.c, volumes/volfile-server.c, cli/volume.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -30,7 +31,7 @@ t "and the other, by kiln" bash -c "mkdir '$T/plain' && '$KILN' mount plain '$T/
 t "a file can be written" bash -c "echo one >'$T/demo/file' && echo two >'$T/plain/file'"
 is "$(cat "$T"/b/[1-4]/file | sort | uniq -c | awk '{ print $1, $2 }')" "2 one" "it is on both bricks of a pair"
 
-# OP-VERSIONS KEY: op_errno of the answer to who says that it knows these.
+# OP-VERSIONS KEY: prints op_errno of the answer to a client with this highest op-version.
 getspec() {
     python3 - "$@" <<'EOS'
 import socket, struct, sys
@@ -61,7 +62,7 @@ t_not "and they refuse changes" touch "$T/demo/refused"
 t "it is taken back" kiln volume reset demo features.read-only
 t "and they do not" touch "$T/demo/taken"
 
-# Bricks of which clients' logins were logged since it was started last.
+# The bricks with logged logins since kilnd's last start.
 logins() {
     tail -n "+$log_lines" "$T/log/kilnd.log" | sed -n 's/.* 0-[a-z]*-server: \([^:]*\): .* \[login\]$/\1/p' | sort -u
 }

@@ -26,7 +26,7 @@ completes() {
     bash -c 'eval "$("$1" completion bash)"; PATH=$(dirname "$1"):$PATH COMP_WORDS=(kiln "${@:2}") COMP_CWORD=$(($# - 1))
         _kiln; printf "%s\n" "${COMPREPLY[@]}"' bash "$KILN" "$@"
 }
-# What zsh is told for the last word.
+# The completions of the last word for zsh.
 zsh_completes() {
     zsh -fc 'compadd() { print -r -- ${@:#--} }; _files() { print -r -- FILES }; compdef() { :; }
         eval "$("$1" completion zsh)"; PATH=${1:h}:$PATH words=(kiln "${@:2}") CURRENT=$#; _kiln' zsh "$KILN" "$@"

@@ -98,7 +98,7 @@ is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuc
 t_not "a second daemon does not get the state" "$KILND" --state "$T/state" -N --port 24999 --management-socket "$T/second"
 is "$(front_state)" "$before" "nothing of all this has changed anything"
 
-# Not by kiln: whoever opens the socket may send what he likes.
+# Requests without kiln, because any process that may open the socket can send any bytes.
 post() {
     curl -s --unix-socket /run/kiln/kilnd.socket -d "$2" "http://kilnd/v1/$1"
 }

@@ -71,14 +71,15 @@ t "all of it is healed" wait_for 240 "the heal" nothing_is_pending
 t "the replicas are equal" bricks_get_equal "$T/b/1" "$T/b/2"
 is "$(kiln_json heal r statistics | grep -o '"type":"INDEX"' | sort -u)" '"type":"INDEX"' "statistics tell when it has looked"
 
-# Behind the bricks' backs: no index knows of it.
+# The removal on the disk leaves no entry in an index.
 rm "$T/b/1/dir/new" "$(handle_of "$T/b/1" "$T/b/2/dir/new")"
 t "all of the volume can be compared" kiln volume heal r full
 t "what has vanished from a brick comes back" wait_for 240 "the file" test -e "$T/b/1/dir/new"
 is "$(cat "$T/b/1/dir/new")" two "as it was"
 is "$(healers r)" "$pid" "and all this by one daemon, which was not started anew"
 
-# Each accuses the other. The daemon, which would heal what is half accused, stands still meanwhile.
+# Each replica accuses the other replica. The daemon is stopped meanwhile, because it would heal a file with only
+# one of the two accusations.
 kill -STOP "$pid"
 for i in 1 2; do
     setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000010000000000000000 "$T/b/$i/file"
@@ -88,7 +89,7 @@ t "split-brain is marked" grep -A1 -x '/file - Is in split-brain' <<<"$(kiln hea
 is "$(kiln heal r info split-brain | grep -cx /file)" 2 "and listed alone"
 is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 1')" 2 "and counted"
 
-# Two files of one name, as two bricks have them that have each been alone.
+# Two different files of one name, as bricks have them after each was alone.
 for i in 1 2; do
     gfid=0000000$i-1111-4111-8111-111111111111
     echo "$i" >"$T/b/$i/dir/twice"
