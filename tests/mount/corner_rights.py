@@ -7,7 +7,8 @@ import stat
 
 from corner import (ALICE, BOB, CAROL, FAR, GUESTS, STAFF, TYPES, about, case, inside, make, open_close, path_calls, put, result, say, user)
 
-# Things belong to ALICE and STAFF here. For each class of users: where its bits are in a mode, and somebody of it.
+# All objects belong to ALICE and STAFF here. For each class of users: the position of its bits in a mode, and a member of the
+# class.
 CLASSES = {
     "owner": (6, (ALICE, ALICE, ())),
     "group": (3, (BOB, STAFF, ())),
@@ -27,7 +28,8 @@ def own(path, mode, uid=ALICE, gid=STAFF):
         os.chmod(path, mode)
 
 
-# What changes names in a folder: prepared by root, done by a user. D: the folder, E: one in which everybody may do everything.
+# Calls that change names in a folder, prepared by root and done by a user. D: the folder, E: a folder in which every user may
+# do everything.
 NAME_CALLS = {
     "create": (None, lambda d, e, n: open_close(d + n, os.O_WRONLY | os.O_CREAT)),
     "create-excl": (None, lambda d, e, n: open_close(d + n, os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
@@ -92,7 +94,7 @@ def names_by_class(top):
         own(folder, mode)
         with user(*ids):
             for name, (_, call) in NAME_CALLS.items():
-                # The name outside has to be unique, inside it has to be that which was made.
+                # The name outside has to be unique, the name inside has to be the prepared name.
                 def run():
                     if name in ("move-in", "replace", "link-in", "link-over-old"):
                         function = os.rename if name in ("move-in", "replace") else os.link

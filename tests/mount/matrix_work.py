@@ -230,7 +230,7 @@ def tar_and_rsync(one, two):
     same(digest(two + "/a"), want, "after tar")
     run("rsync", "-aXAHS", one + "/a/", two + "/b/")
     same(digest(one + "/b"), want, "after rsync")
-    # An XFS shows its ACLs to root once more as trusted.SGI_ACL_FILE, a volume does not.
+    # An XFS shows root its ACLs also as trusted.SGI_ACL_FILE, a volume does not.
     same(run("rsync", "-aXAHSin", "--filter=-x trusted.*", "--delete", source + "/a/", two + "/b/"), "", "rsync finds a difference")
     run("bash", "-c", "tar -C '%s' --xattrs --acls -cSf - b | tar -C '%s' --xattrs --acls -xSpf -" % (two, source))
     same(digest(source + "/b"), want, "and back")

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount does not send calls to bricks whose answer it knows (client 3.22): no request for a directory's
-# attributes after each of its own changes, no FSYNC after writes that were synchronous, no lock before UNLINK on
-# bricks that do not need it, one lock for several names, and no OPENDIR on replicas that do not list the directory.
-# The script counts the calls. A second mount sees the same files, and the first mount sees the changes of the second
-# when --attribute-timeout has passed.
+# kiln-mount sends no calls with known answers to bricks (client 3.22): no request for a directory's attributes after each
+# change by this mount, no FSYNC after writes that were synchronous, no lock before UNLINK on bricks that do not need it, one
+# lock for several names, and no OPENDIR on replicas that do not list the directory. The script counts the calls. A second
+# mount sees the same files, and the first mount sees the changes of the second when --attribute-timeout has passed.
 # Covers: xlators/cluster/replicate/hold.c, xlators/cluster/distribute/names.c, xlators/mount/fuse/attr.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -53,7 +52,7 @@ t "the mount sends no STAT of the directory for each file (${calls[stat]} STATs)
 is "${calls[fsync]}" 0 "data that was written synchronously is not synced again"
 is "${calls[inodelk]}" "$([[ $BRICKD == kiln ]] && echo 0 || echo $((4 * files)))" "no lock is taken before UNLINK, except on stock bricks"
 
-# Only names that follow one another within milliseconds do: a machine with much to do may need another try.
+# Names share a lock only if they follow each other within milliseconds, so a busy machine may need another try.
 names_share() {
     count_begin
     work "$kiln/d" >"$T/log/work.out" && count_end
@@ -62,7 +61,7 @@ names_share() {
 t_here "several names share a lock" wait_for 240 "names to share a lock" names_share
 diag "${calls[entrylk]} ENTRYLKs and unlocks for $files files"
 
-# A new folder's first name does not take a lock of its own before the others take one on all: 8 calls less for each folder.
+# The first name of a new folder shares the lock of all names instead of taking a separate lock: 8 calls less for each folder.
 fill_folders() {
     python3 - "$1" <<'EOS'
 import os, sys, time
@@ -91,7 +90,7 @@ count_begin
 t "the ten directories are listed" ls "$kiln"/d/made{1..10}
 count_end
 is "${calls[opendir]}" 20 "each directory is opened on one replica of both sets"
-# What the LOOKUP of a folder says is good for as long as the kernel may believe it; it asks again after each list.
+# The attributes of a folder's LOOKUP are valid as long as the kernel may cache them. The kernel asks again after each listing.
 lists_quietly() {
     sleep 1.1
     count_begin
@@ -111,7 +110,7 @@ t "a directory is synced" python3 -c 'import os, sys; os.fsync(os.open(sys.argv[
 count_end
 is "${calls[fsyncdir]}" 4 "FSYNCDIR reaches all bricks"
 
-# Without this the name is looked up twice, and the lock on it taken for each: 80 LOOKUPs, 200 ENTRYLKs and unlocks.
+# Without sharing, the mount looks each name up twice and locks each name: 80 LOOKUPs, 200 ENTRYLKs and unlocks.
 rmdirs_share() {
     count_begin
     rmdir "$kiln"/d/made* && count_end
@@ -151,7 +150,7 @@ renames_share() {
 t_here "renames within a directory share a lock" wait_for 240 "renames to share a lock" renames_share
 diag "${calls[entrylk]} ENTRYLKs and unlocks for $files created and renamed files"
 
-# Names that come, go and move through both mounts at once in one folder, by the same names in part.
+# Both mounts make, remove and rename names in one folder at once, in part the same names.
 storm() {
     python3 - "$1" "$2" <<'EOS'
 import os, sys
@@ -199,7 +198,8 @@ mapfile -t bricks < <(tr ' ' '\n' <<<"${volume_bricks[v]}")
 t "both mounts change names in one directory concurrently" both_storm
 same_names
 
-# Three folders that both make, fill, empty and remove at once: each finds what the other has put in the place of what it knew.
+# Both mounts make, fill, empty and remove three folders at once: each mount finds the folders that the other mount has made in
+# place of known folders.
 folder_storm() {
     python3 - "$1" <<'EOS'
 import errno, os, sys
@@ -234,7 +234,7 @@ rm -r "$kiln/d"
 t_not "the directory is removed with all of its contents" test -e "$stock/d"
 mkdir "$kiln/d"
 
-# One that was also written otherwise.
+# A file that was also written without O_SYNC.
 sync_both() {
     python3 - "$1" <<'EOS'
 import os, sys
@@ -251,7 +251,8 @@ count_end
 t "FSYNC is sent when unsynced data is left" test "${calls[fsync]}" -ge 2
 t "FSYNC is not sent again for the synchronous write" test "${calls[fsync]}" -lt 4
 
-# Bricks may do the writes of one append in another order. What they had before, and what is not written in a row, is synced.
+# Bricks may execute the writes of an append in another order, so data from before, and data that is not appended in
+# succession, is synced.
 pieces() {
     python3 - "$kiln/d/pieces" "$@" <<'EOS'
 import os, sys
@@ -284,7 +285,7 @@ t "a range that was written twice is synced" test "${calls[fsync]}" -ge 2
 syncs_of 1 100000
 t "a write beyond the end of the file is synced" test "${calls[fsync]}" -ge 2
 
-# A folder's times and links after each change are those that the bricks have.
+# A folder's times and link count after each change equal the bricks'.
 looks() {
     stat -c '%x %y %z %h %a' "$1"
 }

@@ -22,7 +22,7 @@ figures() {
     stat -c '%s %a %u %h %Y' "$1"
 }
 
-# path, what is to be shown: within a moment, without asking every time
+# PATH FIGURES: succeeds when the path shows these figures, within a moment and without a call each time
 shows() {
     [[ $(figures "$1") == "$2" ]]
 }
@@ -32,7 +32,7 @@ sent() {
     awk '$1 == "stat" || $1 == "fstat" { n += $2 } END { print n + 0 }' "$T/sent"
 }
 
-# how, the other mount's folder, command...: what it changes there is seen here
+# HOW, the other mount's folder, COMMAND...: this mount shows the command's change
 change() {
     local how=$1 there=$2
     shift 2
@@ -67,7 +67,7 @@ for kind in kiln stock; do
             bash -c "[[ \$(stat -c %.9Z '$here/d') == \$(stat -c %.9Z '$there/d') ]]"
     done
 
-    # Nobody changes it: nobody is asked.
+    # No client changes the files, so the mount asks no brick.
     for ((i = 0; i < 20; i++)); do
         echo "$i" >"$here/d/f$i"
     done
@@ -78,7 +78,7 @@ for kind in kiln stock; do
     stat "$here"/d/* >/dev/null
     is "$(($(sent "$here") - before))" 0 "$kind: attributes are cached for longer than a second"
 
-    # A brick of each set goes: it may have had something to say.
+    # A brick of each set dies, and its invalidations are lost.
     read -ra bricks <<<"${volume_bricks[$kind]}"
     before=$(sent "$here")
     daemon_kill "${brick_daemon[${bricks[0]}]}"

@@ -63,7 +63,7 @@ t "a subdirectory is mounted" mount -t kiln -o "log-file=$log" "$glusterd_host:/
 is "$(cat "$mnt/f7")" 7 "the subdirectory is the root of the mount"
 umount "$mnt"
 
-# Attributes are believed for longer as soon as bricks say what others change.
+# The mount caches attributes longer as soon as the bricks send invalidations.
 t "the volume is mounted with a long entry timeout" mount -t kiln -o "log-file=$log,entry-timeout=600" "$glusterd_host:/v" "$mnt"
 for option in features.cache-invalidation=on features.cache-invalidation-timeout=600 performance.cache-invalidation=on \
     performance.md-cache-timeout=600; do

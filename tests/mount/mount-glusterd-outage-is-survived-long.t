@@ -23,7 +23,7 @@ is_back() {
     ls "$mnt" >/dev/null 2>&1
 }
 
-# Its lines named $1, from line $2 of the log on, are at least one.
+# The log has a message named $1 at or behind line $2.
 has_said() {
     tail -n "+$2" "$log" | grep -q "\[$1\]"
 }
@@ -32,7 +32,7 @@ lines() {
     wc -l <"$log"
 }
 
-# The daemons that are started must not have it open.
+# Daemons that the script starts must not inherit descriptor 7.
 without_fd7() {
     "$@" 7>&-
 }

@@ -3,8 +3,8 @@
 #
 # extras/glusterfs-by-kiln.sh takes the place of /usr/sbin/glusterfs. `mount -t glusterfs`, fstab and scripts that
 # call glusterfs then mount a volume of a stock glusterd with kiln-mount and with their own options. The self-heal
-# daemon, --version and mounts that kiln-mount does not support still run the stock program. Options that would change
-# what users see are refused by name.
+# daemon, --version and mounts that kiln-mount does not support still run the stock program. Options with an effect
+# that users would notice are refused by name.
 # Covers: extras/glusterfs-by-kiln.sh, mount/options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -61,7 +61,7 @@ t "the statedump is found under the stock name" grep -q pending_key "$dump"
 is "${dump##*/glusterdump.*}" "" "the statedump's name begins with glusterdump"
 t "umount ends the process" unmounted
 
-# What an administrator has in fstab.
+# Options of a typical entry in fstab.
 options=defaults,_netdev,noatime,nodev,exec,log-level=WARNING,log-file=$T/log/fstab.log,backup-volfile-servers=10.99.0.9
 options+=,direct-io-mode=disable,attribute-timeout=2,entry-timeout=2,negative-timeout=1,gid-timeout=5,use-readdirp=no,acl
 options+=,background-qlen=32,congestion-threshold=24,lru-limit=1000,invalidate-limit=10,fopen-keep-cache,event-history=no

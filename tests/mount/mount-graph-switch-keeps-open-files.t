@@ -76,7 +76,7 @@ python3 "$T/work.py" "$mnt" "$T/stop" >"$T/work.out" 2>&1 &
 work=$!
 t "the work begins" wait_for 240 "the work" test -s "$mnt/log"
 
-# Somebody else holds a lock for which this mount waits.
+# Another mount holds a lock, and this mount waits for the lock.
 stock=$T/stock
 mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
 touch "$stock/locked"

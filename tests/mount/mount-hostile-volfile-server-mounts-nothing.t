@@ -32,7 +32,7 @@ inner_mount_below() {
     printf 'volume outer\n type features/utime\n subvolumes inner\nend-volume\n'
 }
 
-# The name goes on in further lines, which would be read as sections if it were pasted into text.
+# The name spans further lines, which would be read as sections if the name were pasted into text.
 in_a_name() {
     cat "$T/good.vol"
     printf 'volume "%s\\\nend-volume\\\nvolume inner\\\ntype mount/fuse\\\noption mountpoint %s\\\nsubvolumes %s"\n' "$top" "$victim" "$top"
@@ -62,7 +62,7 @@ nothing_is_mounted() {
     ! findmnt -n --mountpoint "$victim" && ! findmnt -n --mountpoint "$mnt" && [[ $(<"$victim/passwd") == secret ]]
 }
 
-# A volfile is refused: how it is called, what is said of it, and the command that writes it.
+# DESC REGEX COMMAND...: the volfile that the command writes is refused with a message that matches.
 refused_at_mount() {
     local what=$1 words=$2
     "${@:3}" >"$T/v.vol"

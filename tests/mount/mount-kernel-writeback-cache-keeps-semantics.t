@@ -37,7 +37,7 @@ is "$(sha256sum <"$kept/small")" "$(python3 -c 'import sys; sys.stdout.write("".
 diag "$(cat "$T/writes.kept") writes on both replicas with the cache, $(cat "$T/writes.plain") without"
 t "the bricks get at most 10 writes with the cache" test "$(cat "$T/writes.kept")" -le 10
 
-# What another mount sees, and when.
+# Prints the contents on another mount after each step.
 python3 - "$kept" "$T/plain" >"$T/seen" <<'EOS'
 import os, sys
 here, there = sys.argv[1:]
@@ -52,7 +52,7 @@ print(os.stat(f"{there}/late").st_size)
 EOS
 is "$(tr '\n' ' ' <"$T/seen")" "5000 5000 10000 " "another mount sees the data after fsync and close"
 
-# In the middle of what is there, by a file that is open for writing alone, after the pages have gone.
+# A write into the middle of a file that is open only for writing, after its pages were dropped.
 head -c 20000 /dev/urandom >"$T/plain/middle"
 cp "$T/plain/middle" "$T/want"
 sleep 1.1
@@ -68,7 +68,7 @@ EOS
 t "a write in the middle keeps the surrounding data" cmp "$kept/middle" "$T/want"
 t "a write in the middle keeps the surrounding data on the bricks" cmp "$T/plain/middle" "$T/want"
 
-# Appends, by one mount: of a shell, and of one that reads as well.
+# Appends through one mount: by a shell, and by a process that also reads.
 for ((i = 0; i < 50; i++)); do
     echo "line $i" >>"$kept/log"
 done
@@ -82,7 +82,7 @@ os.close(fd)
 EOS
 is "$(cat "$T/plain/log")" "$(for ((i = 0; i < 60; i++)); do echo "line $i"; done)" "all appended lines are in the file in order"
 
-# A user who may write, but not read.
+# A user with the permission to write, but not to read.
 mkdir -m 777 "$kept/his"
 setpriv --reuid 1234 --regid 1234 --clear-groups sh -c "
     echo first line >'$kept/his/secret' && chmod 200 '$kept/his/secret' && echo more >>'$kept/his/secret' &&

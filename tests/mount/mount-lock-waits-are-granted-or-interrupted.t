@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Two kiln-mounts use one volume, on a kilnd brick, on a stock brick and on a 2x2 volume. A lock that one mount holds
-# makes the other wait, and passes to it on release. A signal ends the wait with EINTR, and the interrupted call does
-# not get the lock later. Closing the file releases the lock.
+# Two kiln-mounts use one volume, on a kilnd brick, on a stock brick and on a 2x2 volume. While one mount holds a
+# lock the other mount waits, and gets the lock on release. A signal ends the wait with EINTR, and the interrupted
+# call does not get the lock later. Closing the file releases the lock.
 # Covers: xlators/mount/fuse/lock.c, xlators/protocol/client/held-locks.c, xlators/features/locks/posixlk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount may not get more memory than it has (RLIMIT_AS) while applications create, write and list files. Every
-# call is answered, some with ENOMEM; no call hangs; the process does not crash, and its log says that memory is
-# short. Data read without an error is right. When the limit is lifted everything works, each file has the contents
-# that its writer was told are written, and reads equal those of a mount that always had memory. KILN_HUNGRY_ROUNDS
-# (1) is the number of times the memory is limited.
+# A limit (RLIMIT_AS) keeps kiln-mount from getting more memory while applications create, write and list files.
+# Every call is answered, some with ENOMEM; no call hangs; the process does not crash, and its log says that memory
+# is short. Data read without an error is right. When the limit is lifted everything works, each file has its
+# acknowledged contents, and reads equal the reads of a mount that always had memory. KILN_HUNGRY_ROUNDS (1) is the
+# number of times the memory is limited.
 # Covers: xlators/mount/fuse/task.c, xlators/protocol/client/client.c, libglusterfs/mem
 
 . "$(dirname "$0")/../lib/kiln.sh"

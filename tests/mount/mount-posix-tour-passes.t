@@ -9,7 +9,7 @@
 
 [[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
 
-# Atime, mtime and ctime as the brick keeps them for all clients.
+# Atime, mtime and ctime of the brick for all clients.
 brick_times() {
     getfattr --absolute-names --only-values -n trusted.glusterfs.mdata "$1" | python3 -c '
 import struct, sys

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount goes into the background when the mount is usable, and its exit status tells whether it is. It refuses
-# unsupported options and layers by name and then leaves nothing mounted; it leaves out layers that only improve
-# speed.
+# kiln-mount goes into the background when the mount is usable, and its exit status tells whether the mount is usable. It refuses
+# unsupported options and layers by name and then leaves nothing mounted; it leaves out layers that only improve speed.
 # Covers: mount/options.c, mount/volume.c, mount/types.c, libglusterfs/graph/unbuilt.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -16,7 +15,7 @@ mnt=$T/mnt
 mkdir "$mnt"
 volfile_bare v "$(volume_specs v)" >"$T/bare.vol"
 
-# WHAT STATUS REGEX ARG...: it fails so, says so, and mounts nothing.
+# DESC STATUS REGEX ARG...: kiln-mount fails with the status and a message that matches, and mounts nothing.
 refuses() {
     local what=$1 want=$2 regex=$3 status=0
     shift 3
@@ -50,7 +49,7 @@ refuses "a bad choice" 1 "kernel-writeback-cache" -f "$T/bare.vol" --kernel-writ
 refuses "an option that nobody knows" 64 "unrecognized option" -f "$T/bare.vol" --colour "$mnt"
 refuses "a bad timeout" 1 "attribute-timeout" -f "$T/bare.vol" --attribute-timeout=soon "$mnt"
 
-# A brick that lets nobody in says so for good; it is not tried for ever.
+# The refusal of a brick that rejects all clients is final, so kiln-mount does not try for ever.
 volume_new shut 1x1
 BRICK_SERVER_OPTIONS="auth.addr.${volume_bricks[shut]}.reject *"
 volume_assign shut "$BRICKD"
@@ -58,7 +57,8 @@ volume_start shut
 volfile_bare shut "$(volume_specs shut)" >"$T/shut.vol"
 refuses "a brick that lets nobody in" 1 "does not let us in" -f "$T/shut.vol" "$mnt"
 
-# So it is with several bricks, also if one is away; but bricks that are only away do not refuse, and one that lets the mount in is enough.
+# The same holds for several bricks, also if one of them is down. But a brick that is down does not refuse, and a single brick
+# that accepts the mount is enough.
 BRICK_SERVER_OPTIONS=
 volume_split=brick
 for layout in 1x2 2x1 2x2; do

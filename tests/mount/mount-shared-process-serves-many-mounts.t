@@ -79,7 +79,7 @@ kill -CONT "${daemon_pid[${brick_daemon[${volume_bricks[b]}]}]}"
 wait "$stuck" || true
 t "the stuck mount leaves when its brick has answered" wait_for 240 "b1 to leave" left $((before + 2))
 
-# Without descriptors. Below the limit are none to be had, as those are open.
+# The process gets no further descriptor, because all descriptors below the limit are open.
 limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
 prlimit --pid "$pid" --nofile=3:
 join a late >"$T/late.out" 2>&1 &

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One mount of a shared process is removed by force, with umount -f and by cutting its kernel connection, while an
-# application writes through it and its bricks are stopped. Its application gets ENOTCONN at once, the applications of
-# other mounts see no error, the process goes on, keeps nothing of the removed mount, and can mount that volume again.
+# A mount of a shared process is removed by force, with umount -f and by cutting its kernel connection, while its
+# bricks are stopped and an application writes. The application gets ENOTCONN at once, the applications of other
+# mounts see no error, and the process continues, keeps nothing of the removed mount, and can mount the volume again.
 # Covers: mount/shared.c, mount/mount.c, xlators/mount/fuse/fuse.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A kiln-mount and a stock mount use the same volume, on a kilnd brick and on a stock one. Each sees what the other
-# has created, changed and removed; both copy a tree of several hundred files unchanged; a lock of one mount blocks
-# the other. An open file can be read and changed through kiln-mount after its name was removed.
+# A kiln-mount and a stock mount use the same volume, on a kilnd brick and on a stock one. Each mount sees the
+# changes of the other mount; both copy a tree of several hundred files unchanged; a lock of one mount blocks the
+# other. An open file can be read and changed through kiln-mount after its name was removed.
 # Covers: xlators/mount/fuse, xlators/protocol/client, xlators/features/locks/posixlk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -34,7 +34,7 @@ trees_equal() {
 }
 
 lock_refused() {
-    # Someone holds the file through the mount $1; asked through $2.
+    # A process holds a lock on the file through the mount $1; a second process tries the lock through $2.
     flock -x "$1/locked" -c "flock -n -x '$2/locked' true && exit 1; exit 0"
 }
 

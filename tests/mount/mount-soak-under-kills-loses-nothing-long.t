@@ -4,9 +4,9 @@
 # KILN_SOAK_MINUTES (10) of work on four volumes (2x2, three replicas, an arbiter, two replicas in one kilnd), each
 # through two kiln-mounts and one stock mount, while bricks and mounts are killed with SIGKILL at random moments, at
 # most one brick of a volume at a time. After a brick is back, the stock self-heal daemon makes the replicas equal.
-# After a mount is back, other mounts see everything that its writers had been told is written. No call of a live
-# mount fails. In the end no heal is pending, no acknowledged write is lost, and neither the mounts nor the kilnd that
-# were never killed have grown since the first third. KILN_SEED chooses the moments.
+# After a mount is back, other mounts see all acknowledged writes of its writers. No call of a live mount fails. In the end no
+# heal is pending, no acknowledged write is lost, and neither the mounts nor the kilnd that were never killed have grown since the
+# first third. KILN_SEED chooses the moments.
 # Covers: xlators/cluster/replicate, xlators/cluster/distribute, xlators/protocol/client, xlators/mount/fuse
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -20,7 +20,7 @@ declare -A writers epoch shd_of
 kills=0 mount_kills=0 checked=0 wrong=0 refused=0
 RANDOM=${KILN_SEED:-11}
 
-# A volume's files are made under the options that it has.
+# Sets the volfile options of a volume.
 of() {
     [[ $1 == arbiter ]] && export volfile_arbiter=yes || unset volfile_arbiter
 }
@@ -41,7 +41,7 @@ make_volume() {
     shd_pid=
 }
 
-# one and two are Kiln's, and one is never killed; three is stock's.
+# The mounts one and two are Kiln's, and mount one is never killed; mount three is stock's.
 begin_mount() {
     local vol=$1 who=$2
     of "$vol"
@@ -65,7 +65,7 @@ all_mounts_have_all() {
     has_all_children "$vol" one && has_all_children "$vol" two && mount_is_settled "$T/$vol-three"
 }
 
-# ---- writers: two a mount, in folders of their own, others for each life of the mount
+# ---- writers: two for each mount, in separate folders; new writers for each life of the mount
 begin_writers() {
     local vol=$1 who=$2 i name
     epoch[$vol-$who]=$((${epoch[$vol-$who]:-0} + 1))
@@ -84,7 +84,7 @@ have_begun() {
 signal_writers() {
     local who
     for who in one two three; do
-        # One that has ended is told of when it is waited for.
+        # end_writers reports a writer that has ended.
         # shellcheck disable=SC2086
         kill "-$2" ${writers[$1-$who]} 2>/dev/null || true
     done
@@ -101,7 +101,7 @@ end_writers() {
     writers[$vol-$who]=
 }
 
-# What the writers of mount $2 were told, as mount one sees it.
+# Compares the acknowledged writes of mount $2 with the files on mount one.
 check_epoch() {
     local vol=$1 who=$2 epoch=$3
     checked=$((checked + 1))
@@ -151,7 +151,7 @@ kill_brick() {
     heal_at_rest "$vol"
 }
 
-# While the writers stand still. Each brick is in step again before another one of the volume dies.
+# Heals while the writers are stopped, so that all bricks are equal before another brick of the volume dies.
 heal_at_rest() {
     local vol=$1
     signal_writers "$vol" STOP
@@ -177,7 +177,7 @@ handles_hold() {
     done
 }
 
-# ---- what those who are never killed take
+# ---- resources of the processes that are never killed
 who_lives() {
     local vol
     for vol in "${volumes[@]}"; do
@@ -186,7 +186,7 @@ who_lives() {
     echo "kilnd-still ${daemon_pid[still-kiln]}"
 }
 
-# Beside the trouble, as a round of it can last for minutes.
+# Runs beside the kills, because a round of kills can last for minutes.
 sample() {
     local name pid
     while sleep "$((minutes > 20 ? 4 : 1))"; do
@@ -196,8 +196,8 @@ sample() {
     done
 }
 
-# The median of each in the second sixth of the time and in the last. Pools and tables may be a little fuller; what leaks on each death or
-# call is more than that in thousands of them.
+# Compares the medians of the second sixth and of the last sixth of the time. Pools and tables may be a little fuller, but a leak
+# on each death or call would be larger after thousands of them.
 growth() {
     awk -v end="$1" '
         function keep(when, i) { values[when, $1, i, ++n[when, $1, i]] = $i }
@@ -252,7 +252,7 @@ lasted=$((SECONDS - began))
 kill "$sampler"
 is "$stuck" 0 "killed bricks and mounts all return"
 
-# The mounts and kilnd that live are left alone for longer than surplus workers wait before they leave.
+# The surviving mounts and kilnd are idle for longer than the idle time of surplus workers.
 for vol in "${volumes[@]}"; do
     signal_writers "$vol" TERM
     for who in one two three; do

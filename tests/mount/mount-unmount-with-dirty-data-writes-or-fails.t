@@ -19,7 +19,7 @@ read -ra bricks <<<"${volume_bricks[v]}"
 daemon=${brick_daemon[${bricks[0]}]}
 count=0
 
-# An answer that does not come is one, too.
+# A missing answer is printed as none.
 say() {
     local answer=none
     echo "$*" >&"$to"
@@ -103,7 +103,7 @@ for way in umount-l fusermount3-uz; do
     t "$way: both bricks have all of the data" on_both 50
     t "$way: no pending mark is left" wait_for 60 "no marks" no_marks
 
-    # What only a map holds, and nobody asks for.
+    # Data that only a memory map holds, without a call that requests a write.
     begin
     is "$(say map 20) $(say close)" "ok ok" "$way: a memory map of a closed file is changed"
     taken_away_lazily "$way"
@@ -113,7 +113,7 @@ for way in umount-l fusermount3-uz; do
     t "$way: both bricks have the data of the memory map" on_both 20
 done
 
-# Without -z it is refused under an open file, and nothing happens to that.
+# Without -z the kernel refuses the unmount under an open file, and the file is not affected.
 begin
 bricks_stop
 is "$(say write 40)" ok "fusermount3 -u: writes are answered while the bricks are stopped"
@@ -126,7 +126,7 @@ t "fusermount3 -u: unmounted" fusermount3 -u "$mnt"
 t_here "fusermount3 -u: the process ends with status 0" ends_well
 t "fusermount3 -u: both bricks have all of the data" on_both 50
 
-# The bricks go on before the mount is gone: what was answered is written out, what was not has failed.
+# The bricks continue before the mount has ended: acknowledged data is written out, and other calls have failed.
 begin
 bricks_stop
 is "$(say write 40)" ok "SIGTERM: writes are answered while the bricks are stopped"

@@ -24,7 +24,8 @@ wait_for 240 "four children" children_up 4
 
 # ---- the statedump
 
-# FILE: the lines of the replicate layers that a script may look for. What only one of the clients has is left out.
+# FILE: the lines of the replicate layers that a script may look for, without the lines that only one of the clients
+# has.
 replicate_lines() {
     sed -n '/^\[.*cluster\/replicate\.v-replicate-[0-9]*\]$/,/^$/p' "$1" |
         grep -E '^(child_count|child_up|pending_key|.*_self_heal|heal-wait|background-|healers|read-hash|quorum-)'

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # kiln-mount gets its volfile from a server by volume name, from the next server when the first is down, and again
-# when the server announces a change. It applies options while files are open. When the server sends an invalid
-# volfile, the log says so and the mount keeps the old one. A subdirectory of the volume can be the root of the mount.
+# when the server announces a change. kiln-mount applies options while files are open. When the server sends an
+# invalid volfile, the log says so and the mount keeps the old volfile. A subdirectory of the volume can be the root
+# of the mount.
 # Covers: mount/spec.c, mount/volume.c, libglusterfs/graph/reconfigure.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount answers writes before the bricks have done them (performance/write-behind), and no application sees a
-# difference: each reads its own writes, other mounts see them after close, errors are reported, and a mount that a
-# signal ends has first written everything that it had answered.
+# kiln-mount answers writes before the bricks have executed them (performance/write-behind), and no application
+# sees a difference: each application reads its own writes, other mounts see the writes after close, errors are
+# reported, and a mount that a signal ends first sends all acknowledged writes.
 # Covers: xlators/performance/write-behind
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -44,7 +44,7 @@ def show(root):
             path = f"{folder}/{name}"
             st = os.lstat(path)
             xattrs = {x: os.getxattr(path, x) for x in sorted(os.listxattr(path)) if x.startswith("user.")}
-            # Bricks do not agree on a folder's time by themselves when names come and go in it.
+            # Bricks have different times for a folder when names are made and removed there.
             times = st.st_mtime_ns if name in files else 0
             print(os.path.relpath(path, root), oct(st.st_mode), st.st_uid, st.st_gid, times, xattrs)
 

@@ -71,7 +71,7 @@ def change(root):
     os.rename("moved-folder", "replaced-folder")
     put("source", b"source")
     os.rename("source", "target")
-    # All that were asked refuse alike: nobody has missed anything.
+    # All replicas refuse the call alike, so no replica has missed a change.
     for refused in (lambda: os.mkdir("folder"), lambda: os.rmdir("full"), lambda: os.unlink("no-such-file")):
         try:
             refused()

@@ -82,7 +82,7 @@ for away in 1 2; do
     volume_stop "v$away-stock"
 done
 
-# Brick 1 has missed changes. With brick 0 away, nobody who is there has them.
+# Brick 1 has missed changes. With brick 0 down, no live data brick has these changes.
 vol=v1-kiln mnt=$T/mnt-1-kiln
 read -ra bricks <<<"${volume_bricks[$vol]}"
 daemon_start "${brick_daemon[${bricks[1]}]}"

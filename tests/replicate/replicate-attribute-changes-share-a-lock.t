@@ -28,7 +28,7 @@ locks_of() {
     awk '$1 == "inodelk" { print $2 }' "$T/calls"
 }
 
-# Sets `locks`: of what is done to COUNT files in a new folder.
+# Sets `locks`: the lock calls for the changes of COUNT files in a new folder.
 rounds=0
 unpack() {
     local before
@@ -60,7 +60,7 @@ mount_kiln v "$kiln" --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.
 mkdir "$kiln/k" "$kiln/k/folder"
 touch "$kiln/k/"{mode,gone,over,other,killed}
 
-# SECONDS are whole ones: what must not take a minute.
+# Succeeds when a command that must not take a minute takes less than 40 s. SECONDS counts whole seconds.
 soon() {
     local start=$SECONDS
     "$@" && [[ $((SECONDS - start)) -lt 40 ]]
@@ -83,7 +83,7 @@ healed_by_lookup() { ls -l "$kiln/k" >/dev/null && nothing_pending "${bricks[@]}
 t_here "the next lookup of each object by a mount that heals leaves no heal pending" wait_for 60 "the heal" healed_by_lookup
 mount_end "$kiln"
 
-# Bricks of stock's write their dumps elsewhere.
+# Stock bricks write their dumps elsewhere.
 dumps=$T
 [[ $BRICKD == kiln ]] || dumps=/run/gluster
 locks_kept() {

@@ -52,7 +52,7 @@ is "$status" 0 "the load saw no error"
 shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
 t "the heal completes" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
-# Its last step, after the indices, is to clear the hidden folder of files without a name.
+# The daemon's last step, after the indices, is to clear the hidden folder of files without a name.
 t "the first pair is equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
 t "the second pair is equal" bricks_get_equal "${bricks[2]}" "${bricks[3]}"
 for brick in "${bricks[@]}"; do

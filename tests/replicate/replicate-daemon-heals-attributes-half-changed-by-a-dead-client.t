@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A replicate client dies while it changes the attributes of a file and a folder, with all replicas there: one brick has the change, the
-# others have not, and the client has written no mark because none was missing. Each brick counts the object's metadata as dirty, because
-# the client held its metadata lock. The stock self-heal daemon then makes the replicas equal, without a mount.
+# A replicate client dies while it changes the attributes of a file and a folder, with all replicas up: only one brick has the
+# change, and the client has written no mark because no replica was missing. Each brick counts the object's metadata as dirty,
+# because the client held its metadata lock. The stock self-heal daemon then makes the replicas equal, without a mount.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 [[ $BRICKD == kiln ]] || skip_all "stock's bricks do not mark unfinished changes"

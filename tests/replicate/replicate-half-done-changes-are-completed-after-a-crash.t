@@ -3,8 +3,8 @@
 #
 # A mount and its bricks die together while all bricks were up, so a change is done on one replica only and no pending
 # mark records it. The script makes such a change with a mount that has that brick alone. The next mount never returns
-# EIO. It completes a rename over another object on all replicas, or undoes it on all if a mount has changed the
-# replaced object since. Owner, mode and extended attributes become equal on all replicas.
+# EIO. That mount completes a rename over another object on all replicas, or undoes the rename on all replicas if a
+# mount has changed the replaced object since. Owner, mode and extended attributes become equal on all replicas.
 # Covers: xlators/cluster/replicate/heal-name.c, xlators/cluster/replicate/heal-metadata.c,
 # xlators/cluster/replicate/lookup.c
 

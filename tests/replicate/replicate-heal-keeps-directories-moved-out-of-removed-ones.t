@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # While a replica is down, directories and files move out of directories that are then removed, and two directories
-# swap places. A mount that heals looks up the removed directories first, so it deletes them on the replica while they
-# still hold objects that now live elsewhere. All replicas get the same names, no mark stays pending, and the hidden
-# directory in which healers park objects is empty.
+# swap places. A healing mount looks up the removed directories first, so the mount deletes these directories on the
+# replica while they still hold objects that now live elsewhere. All replicas get the same names, no mark stays
+# pending, and the hidden directory in which healers park objects is empty.
 # Covers: xlators/cluster/replicate/heal-entry.c, xlators/cluster/replicate/heal-park.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -20,12 +20,12 @@ tree() {
         -o -printf '%P %y\n' | sort && find . -path './.glusterfs*' -prune -o -type f -exec sha1sum {} + | sort -k 2)
 }
 
-# Of folders and a moved file, as features/utime keeps them for the volume.
+# The times of folders and of a moved file, as features/utime keeps the times for the volume.
 times() {
     (cd "$1" && getfattr -n trusted.glusterfs.mdata -e hex . to to/folder to/file deeper lower lower/upper)
 }
 
-# The removed folders first, with the names that they had.
+# Looks up the removed folders first, by their old names.
 look() {
     local name
     for name in from/folder from from2/folder/deeper from2/folder from2 dead upper/lower upper "$@"; do

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Some objects have no gfid: data that was on a brick before it became one, files and directories whose creator died
-# between two steps, and objects whose gfid one brick has lost. LOOKUP by a kiln-mount gives each object the gfid of
-# its other copies, or a new one, the same on all bricks. KILN_LAYOUTS selects layouts.
+# Some objects have no gfid: data that lay in a folder before the folder became a brick, files and directories whose creator died
+# between two steps, and objects whose gfid a brick has lost. LOOKUP by a kiln-mount gives each object the gfid of its other
+# copies, or a new one, the same on all bricks. KILN_LAYOUTS selects layouts.
 # Covers: xlators/cluster/replicate/heal-name.c, xlators/cluster/distribute/heal.c, xlators/mount/fuse/entry.c,
 # xlators/storage/posix/lookup.c
 
@@ -16,7 +16,7 @@ gfid_hex() {
     getfattr --absolute-names -e hex -n trusted.gfid "$1" 2>/dev/null | sed -n 's/^trusted.gfid=0x//p'
 }
 
-# As after a crash between the making of an object and of its gfid.
+# Removes the gfid, as after a crash between the creation of an object and of its gfid.
 lose_gfid() {
     local gfid
     gfid=$(gfid_hex "$1")
@@ -24,7 +24,7 @@ lose_gfid() {
     rm "${1%/*}/.glusterfs/${gfid:0:2}/${gfid:2:2}/${gfid:0:8}-${gfid:8:4}-${gfid:12:4}-${gfid:16:4}-${gfid:20}"
 }
 
-# Each brick that has the object has the same gfid for it; there are COUNT.
+# Succeeds when COUNT bricks have the object, all with the same gfid.
 same_gfid() {
     local name=$1 count=$2 brick gfids=
     for brick in "${bricks[@]}"; do
@@ -33,7 +33,8 @@ same_gfid() {
     [[ $(grep -c . <<<"$gfids") == "$count" && $(sort -u <<<"$gfids" | grep -c .) == 1 ]] || { echo "$gfids"; return 1; }
 }
 
-# All objects that stand on the bricks have stood there for a second: a brick takes a younger one without a gfid for one that is being made.
+# Succeeds when all objects on the bricks are older than a second, because a brick takes a younger object without a gfid for an
+# unfinished object.
 are_old() {
     [[ -z $(find "${bricks[@]}" -newerct '1 second ago' -print -quit) ]]
 }
@@ -67,7 +68,7 @@ for layout in ${KILN_LAYOUTS:-1x1 2x1 1x2 2x2 arbiter}; do
     mount_end "$mnt"
     volume_stop "$vol"
 
-    # The last brick has lost them, or all have.
+    # The last brick has lost the gfids, or all bricks have.
     for brick in "${bricks[@]}"; do
         lose_gfid "$brick/lost-all"
         [[ ! -e $brick/lost-all-file ]] || lose_gfid "$brick/lost-all-file"
@@ -75,7 +76,7 @@ for layout in ${KILN_LAYOUTS:-1x1 2x1 1x2 2x2 arbiter}; do
     done
     [[ ${#bricks[@]} == 1 ]] || lose_gfid "$last/lost-folder"
     [[ $size == 1 || ! -e $last/lost-one-file ]] || lose_gfid "$last/lost-one-file"
-    # Data of before: files that lie on all copies of the first set, or on one copy.
+    # Data from before the volume: files that lie on all copies of the first set, or on one copy.
     for brick in "${bricks[@]:0:size}"; do
         for n in 1 2 3; do
             echo "data $n" >"$brick/data-$n"

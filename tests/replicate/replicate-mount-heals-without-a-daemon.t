@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# No self-heal daemon runs. One of two replicas was down while files were changed in every way. kiln-mount heals the
-# names that it looks up, as the stock client does, and nothing else. With the volume's self-heal options on, it heals
-# every object that it looks at: the replicas become equal, no marks are left, and data read during the heal is right.
+# No self-heal daemon runs. One of two replicas was down while files were changed in every way. kiln-mount heals only
+# the names of its LOOKUPs, as the stock client does. With the volume's self-heal options on, kiln-mount heals every
+# object of a LOOKUP: the replicas become equal, no marks are left, and data read during the heal is right.
 # Covers: xlators/cluster/replicate/heal.c, xlators/cluster/replicate/heal-name.c,
 # xlators/cluster/replicate/heal-data.c, xlators/cluster/replicate/heal-metadata.c,
 # xlators/cluster/replicate/heal-entry.c
@@ -33,7 +33,8 @@ listing() {
     (cd "$1" && find . -path ./.glusterfs -prune -o -name . -o -printf '%P %y %l\n' | sort)
 }
 
-# But for the folder in which healers park what has lost its name, which is never removed.
+# Compares the bricks without the folder in which healers park objects that have lost their name. That folder is
+# never removed.
 are_equal() {
     diff <(brick_listing "${bricks[0]}") <(brick_listing "${bricks[1]}" | grep -v '^.glusterfs-anonymous-inode-[^/]* d ')
 }
@@ -42,7 +43,7 @@ walk() {
     (cd "$mnt" && find . -type f -exec sha1sum {} + | sort -k 2; find . -printf '%P %m %U:%G %s\n' | grep -v '^ ' | sort)
 }
 
-# Each look heals what it meets; what was made by it has to be met, too.
+# Each walk heals the objects that it finds. Objects that a heal has made are found by the next walk.
 walk_heals() {
     walk >/dev/null
     nothing_pending "${bricks[@]}"

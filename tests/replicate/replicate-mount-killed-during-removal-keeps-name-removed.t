@@ -3,8 +3,8 @@
 #
 # A mount dies during a change of a name while a replica is down: the live brick is stopped in the system call of the
 # change. The next mount removes and renames names of the same directory successfully. Then the replica returns. The
-# stock self-heal daemon, and a healing mount, make it equal to the others: removed names stay removed, a name has one
-# file, and no heal is pending.
+# stock self-heal daemon, and a healing mount, make the replica equal to the other replicas: removed names stay
+# removed, a name has one file, and no heal is pending.
 # Covers: xlators/cluster/replicate/entry.c, xlators/cluster/replicate/heal-entry.c,
 # xlators/features/index/index-entry.c
 

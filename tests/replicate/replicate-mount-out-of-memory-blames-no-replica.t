@@ -28,7 +28,7 @@ volume_new v 1x2
 volume_start v
 read -ra bricks <<<"${volume_bricks[v]}"
 
-# A little less or more than it has, a few times a second; in each third round never more.
+# Sets the limit a little below or above the present size, a few times a second; in each third round never above.
 starve() {
     local span=$((1024 << (round % 3)))
     [[ $((round % 3)) -ne 0 ]] || span=1
@@ -46,7 +46,7 @@ works() {
     seq 1000 >"$mnt/after-$round" && cmp <(seq 1000) "$mnt/after-$round"
 }
 
-# Whom the bricks' files accuse of what.
+# The accusations in the xattrs of the bricks' files.
 accusations() {
     local brick
     for brick in "${bricks[@]}"; do

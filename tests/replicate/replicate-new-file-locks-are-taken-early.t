@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount takes the lock and the pending mark for the first write of a new file right after it has answered the
-# CREATE, if the previous new file was written before its close (lock-new-files). This costs no calls when files are
-# written, and stops soon when they are not. A stock mount does not wait for the lock. A killed mount leaves nothing
-# that the self-heal daemon does not clean up. With a brick that dies and returns meanwhile the replicas are equal in
-# the end.
+# kiln-mount takes the lock and the pending mark for the first write of a new file right after the reply to the
+# CREATE, if the previous new file was written before its close (lock-new-files). The early lock costs no calls when
+# files are written, and stops soon when files stay empty. A stock mount does not wait for the lock. A killed mount
+# leaves nothing that the self-heal daemon does not clean up. With a brick that dies and returns meanwhile the
+# replicas are equal in the end.
 # Covers: xlators/cluster/replicate/new-files.c, xlators/cluster/replicate/hold.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

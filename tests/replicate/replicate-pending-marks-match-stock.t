@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# One replica is down while kiln-mount changes files in every way. The pending counters and index entries that it
-# leaves on the other bricks equal those that the stock client leaves after the same work, with two replicas and with
-# three. The stock self-heal daemon then makes the replicas equal, and no heal stays pending.
+# One replica is down while kiln-mount changes files in every way. The pending counters and index entries on the
+# other bricks then equal those of the stock client after the same work, with two replicas and with three. The stock
+# self-heal daemon then makes the replicas equal, and no heal stays pending.
 # Covers: xlators/cluster/replicate/changelog.c, xlators/cluster/replicate/transaction.c, xlators/features/index
 
 . "$(dirname "$0")/../lib/kiln.sh"

@@ -23,7 +23,7 @@ has_done() {
     [[ $(progress) -ge $1 ]] || process_gone "$work_pid"
 }
 
-# One line an object, without the counters that are zero; of an arbiter's copy and of those beside it, without size and contents.
+# A line for each object, without the counters that are zero. On an arbiter volume the lines have neither size nor contents.
 tree_of() {
     python3 "$tests_dir/distribute/brick_trees.py" --no-names "${bricks[@]}" | grep "^$1 \|^NO " | grep -v '^[0-9]* /\.glusterfs-anonymous' |
         sed -E 's/^[0-9]+ //; :again; s/ trusted\.afr\.[^ =]*=0*( |$)/ /; t again; s/ +$//' |
@@ -42,7 +42,7 @@ bricks_hold_the_same() {
     bricks_equal "${bricks[0]}" "${bricks[1]}"
 }
 
-# An object that is no more keeps its place in the heal index until the daemon comes by; no counter is left.
+# A removed object keeps its entry in the heal index until the daemon's next run; no counter is left.
 walk_heals() {
     find "$mnt" -ls >/dev/null 2>&1
     python3 "$here/replica_work.py" marks "${bricks[@]}" >"$T/marks" && ! grep -qv ' None' "$T/marks"

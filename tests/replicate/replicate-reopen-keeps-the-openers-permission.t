@@ -25,7 +25,7 @@ is_down() {
     grep -q "v-client-1: the connection.*is lost" "$log"
 }
 
-# Opens the file, and appends what it reads from the pipe of the name.
+# Opens the file, and appends the data from the pipe of the name.
 holds_open() {
     mkfifo "$T/$1.pipe"
     chmod 666 "$T/$1.pipe"

@@ -68,20 +68,20 @@ for brick in "${bricks[@]:1}"; do
     t "the replicas are equal" bricks_equal "${bricks[0]}" "$brick"
 done
 
-# Stock's client answers a truncate by path before its mark is taken back: a file that is removed at once keeps its place in a heal index
-# until the self-heal daemon comes by. There is none here.
+# Stock's client answers a truncate by path before clearing the mark, so a file that is removed at once keeps its entry in a heal
+# index until the self-heal daemon's next run. No daemon runs here.
 no_marks() {
     ! work marks "$@" | grep -v ' None'
 }
 t "no heal is pending" wait_for 240 "the last marks" no_marks "${bricks[@]}"
 
-# What is truncated by path may be removed next, and its mark is by gfid.
+# A file that was truncated by path may be removed next, while its mark is addressed by gfid.
 mount_kiln v "$kiln"
 wait_for 240 "the mount to answer" ls "$kiln"
 is "$(work truncate "$kiln/both" "${bricks[0]}/both" 200)" "0 of 200" "a truncate by path returns after its pending mark is cleared"
 mount_end "$kiln"
 
-# Kept for an hour, but for somebody who waits.
+# The mount keeps the lock for an hour, unless another client waits for the lock.
 kept=$T/kept other=$T/other
 mount_kiln v "$kept" --xlator-option='*replicate*.post-op-delay-secs=3600'
 mount_kiln v "$other"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Two replicas were each changed without the other. kiln-mount answers EIO where the right copy is unknown, lists the
-# directory, and reports the problem through an xattr with stock's words. The user selects a copy, reads it and has
-# the file healed from it; files without a selection stay as they were. With a favorite-child policy of the volume the
-# mount selects a copy itself, as stock does, and leaves the same counters.
+# directory, and reports the problem through an xattr with stock's words. The user selects a copy, reads the copy and has the
+# file healed from this copy; files without a selection do not change. With a favorite-child policy of the volume the mount
+# selects a copy itself, as stock does, and leaves the same counters.
 # Covers: xlators/cluster/replicate/split-brain.c, xlators/cluster/replicate/view.c, xlators/cluster/replicate/heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -27,7 +27,8 @@ brick_of() {
     echo "${brick_daemon[${bricks[$1]}]}"
 }
 
-# The kernel asks for attributes first, if what it knows of them is older than a second; so it is asked anew, as a user would.
+# The kernel first asks for attributes if its cached attributes are older than a second, so the script repeats the call, as a
+# user would.
 asked() {
     is_said() {
         [[ $(getfattr --absolute-names --only-values -n "$1" "$mnt/$2" | tr -d '\0') == "$3" ]]

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A stock mount with client-side heal repairs names and attributes on kilnd's bricks as it uses them, without a
-# self-heal daemon. (It leaves data to the daemon, and also the hidden directory in which replicate keeps files whose
-# name it has just removed: a daemon that starts afterwards heals these.)
+# A stock mount with client-side heal repairs the names and attributes on kilnd's bricks that the mount uses, without
+# a self-heal daemon. (The mount leaves data to the daemon, and also the hidden directory in which replicate keeps
+# files whose name was just removed: a daemon that starts afterwards heals both.)
 # Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks
 
 . "$(dirname "$0")/../lib/kiln.sh"

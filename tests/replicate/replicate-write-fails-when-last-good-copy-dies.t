@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Of two replicas, of three and of two with an arbiter only one has a good copy; the others are up, accused by pending
-# marks and not healed. The good brick dies during a change, or refuses it. The other bricks have done the change, but
-# it fails for the caller, at the latest in fsync or close, and they accuse no brick: the file is not in split-brain,
-# and a heal makes all copies equal to the good one. Changes of names succeed nevertheless.
+# Of two replicas, of three and of two with an arbiter only one replica has a good copy; the other replicas are up,
+# accused by pending marks and not healed. The good brick dies during a change, or refuses the change. The other
+# bricks have executed the change, but the change fails for the caller, at the latest in fsync or close, and these
+# bricks accuse no brick: the file is not in split-brain, and a heal makes all copies equal to the good copy. Changes
+# of names succeed nevertheless.
 # Covers: xlators/cluster/replicate/transaction.c, xlators/cluster/replicate/hold.c,
 # xlators/cluster/replicate/changelog.c
 
@@ -52,7 +53,7 @@ misses() {
     wait_for 240 "all" children_up ${#bricks[@]}
 }
 
-# Nobody accuses brick 0 of anything but names.
+# No brick accuses brick 0, except for names.
 is_accused() {
     local counter
     counter=$(marks_of "${bricks[@]}" | grep -E "^brick [12]: $1 about 0 ")
