@@ -52,19 +52,19 @@ no_contents() { [[ -z $(find "$1" -path "$1/.glusterfs/indices" -prune -o -type 
 arbiters_get_alike() { wait_for 120 "arbiters that look alike" arbiters_look_alike || arbiters_look_alike; }
 check_all() {
     t "$1: both data bricks are equal" bricks_get_equal "$T/bricks/twin-b-0" "$T/bricks/twin-b-1"
-    t "$1: the arbiter looks as stock's" arbiters_get_alike
-    t "$1: it has no contents" no_contents "$T/bricks/twin-b-2"
-    t "$1: its handles hold" brick_handles_hold "$T/bricks/twin-b-2"
+    t "$1: the arbiter's tree equals stock's" arbiters_get_alike
+    t "$1: the arbiter has no contents" no_contents "$T/bricks/twin-b-2"
+    t "$1: every handle of the arbiter is right" brick_handles_hold "$T/bricks/twin-b-2"
 }
 
 t_twins "volume status" status VOL
 twins_run bash -c "$onto fill MNT tree >MNT.state"
-t "the tree is as it was made" $onto verify "$T/mnt-b" tree "$T/mnt-b.state"
+t "the client reads the tree as it was made" $onto verify "$T/mnt-b" tree "$T/mnt-b.state"
 check_all "written"
 
 brick_kill 1
 twins_run bash -c "$onto change MNT tree"
-t "changed while a data brick is away" $onto verify_changed "$T/mnt-b" tree
+t "the client changes the tree while a data brick is down" $onto verify_changed "$T/mnt-b" tree
 bricks_restart
 heal
 check_all "a data brick was away"
@@ -76,7 +76,7 @@ heal
 check_all "the arbiter was away"
 
 brick_kill 0
-is "$(cat "$T/mnt-b/tree/e/f")" new "read from a data brick beside the arbiter"
+is "$(cat "$T/mnt-b/tree/e/f")" new "the client reads from a data brick beside the arbiter"
 bricks_restart
 heal
 
@@ -89,12 +89,12 @@ twins_run bash -c 'echo right >MNT/tree/file1'
 bricks_restart
 brick_kill 0
 not_stale() { ! cat "$1/tree/file1" >"$T/read" 2>&1; }
-t "stock: a stale data brick and the arbiter give out nothing" not_stale "$T/mnt-a"
-t "kiln: a stale data brick and the arbiter give out nothing" not_stale "$T/mnt-b"
+t "stock: a stale data brick and the arbiter return no stale data" not_stale "$T/mnt-a"
+t "kiln: a stale data brick and the arbiter return no stale data" not_stale "$T/mnt-b"
 bricks_restart
 for vol in twin-a twin-b; do
     gl volume set $vol cluster.self-heal-daemon on >/dev/null
 done
 heal
-is "$(cat "$T/mnt-b/tree/file1")" right "all three together give out what is right"
+is "$(cat "$T/mnt-b/tree/file1")" right "all three bricks together return the right data"
 check_all "in the end"

@@ -75,7 +75,7 @@ takes "layers that are off, and stay so" changelog.changelog off changelog.encod
     changelog.capture-del-path off features.leases off features.lease-lock-recall-timeout 30 features.cache-invalidation off \
     features.cache-invalidation-timeout 120 geo-replication.indexing off
 if [[ $BRICKD == kiln ]]; then
-    is "$(grep -oE '(keeps its options|stays as it was).*' "$log" | sort -u)" "" "the brick has refused none of these"
+    is "$(grep -oE '(keeps its options|stays as it was).*' "$log" | sort -u)" "" "the brick has refused none of these options"
 fi
 
 # doc/options.md names keys that glusterd knows, and all keys of the families that concern only bricks.
@@ -83,37 +83,37 @@ awk -F ' *[|] *' '$3 ~ /[.]/ && $3 !~ /`/ { gsub(/, /, "\n", $3); print $3 }' "$
     grep -v '^feature[.]simple-quota' >"$T/documented" # of glusterd 11
 gl volume get v all | awk '$1 ~ /[.]/ { print $1 }' | sort -u >"$T/known"
 brick_keys='^(storage|locks|changelog|server)[.]|^features[.](locks|trash|lease|worm|read-only|cache-invalidation|barrier|selinux)'
-is "$(comm -23 "$T/documented" "$T/known")" "" "the table's keys are glusterd's"
-is "$(comm -13 "$T/documented" "$T/known" | grep -E "$brick_keys")" "" "glusterd's are in the table"
-t "they are many" test "$(wc -l <"$T/documented")" -gt 90
+is "$(comm -23 "$T/documented" "$T/known")" "" "glusterd knows every key of doc/options.md"
+is "$(comm -13 "$T/documented" "$T/known" | grep -E "$brick_keys")" "" "doc/options.md has every brick option of glusterd"
+t "doc/options.md has more than 90 keys" test "$(wc -l <"$T/documented")" -gt 90
 
-t_not "a value of the wrong kind is refused by glusterd" gl volume set v storage.health-check-interval soon
-t_not "one out of range too" gl volume set v performance.io-thread-count 65
-t_not "and an option that there is not" gl volume set v storage.colour red
-t_not "and read-only together with worm" gl volume set v features.read-only on features.worm on
-t_here "the brick serves" serves
-t_not "linux-aio of a volume that runs too" gl volume set v storage.linux-aio on
-t "stop with all of these" gl volume stop v
-t "linux-aio now" gl volume set v storage.linux-aio on
-t "start with all of these" gl volume start v
+t_not "glusterd refuses a value of the wrong kind" gl volume set v storage.health-check-interval soon
+t_not "glusterd refuses a value out of range" gl volume set v performance.io-thread-count 65
+t_not "glusterd refuses an unknown option" gl volume set v storage.colour red
+t_not "glusterd refuses read-only together with worm" gl volume set v features.read-only on features.worm on
+t_here "the brick serves after the refused options" serves
+t_not "glusterd refuses linux-aio for a started volume" gl volume set v storage.linux-aio on
+t "the volume stops with all of these options" gl volume stop v
+t "glusterd accepts linux-aio for a stopped volume" gl volume set v storage.linux-aio on
+t "the volume starts with all of these options" gl volume start v
 wait_for 120 "the brick" bricks_all_online v 1
 wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1
-t_here "the brick serves" serves
-t "reset of one" gl volume reset v storage.health-check-interval
-t "it is the default" shows storage.health-check-interval 30
-t "reset of all" gl volume reset v force
-t "they are the defaults" shows storage.gfid2path on performance.io-thread-count 16 server.event-threads 2 network.inode-lru-limit 16384
-t_here "the brick serves" serves
+t_here "the brick serves with all of these options" serves
+t "glusterd resets an option" gl volume reset v storage.health-check-interval
+t "the option has its default" shows storage.health-check-interval 30
+t "glusterd resets all options" gl volume reset v force
+t "all options have their defaults" shows storage.gfid2path on performance.io-thread-count 16 server.event-threads 2 network.inode-lru-limit 16384
+t_here "the brick serves with the defaults" serves
 
 if [[ $BRICKD == kiln ]]; then
     # Each line is a key, a value, and the word by which the brick's log has to name the option.
     while read -r key value word; do
         seen=$(wc -l <"$log")
-        t "$key $value: glusterd takes it" gl volume set v "$key" "$value"
+        t "$key $value: glusterd accepts the option" gl volume set v "$key" "$value"
         says_so() { tail -n "+$((seen + 1))" "$log" | grep -qE "$word"; }
-        t_here "$key $value: the brick says by name what becomes of it" wait_for 120 "the log to name $word" says_so
+        t_here "$key $value: the brick's log names the option and the consequence" wait_for 120 "the log to name $word" says_so
         t_here "$key $value: the brick serves" serves
-        t "$key: reset" gl volume reset v "$key"
+        t "$key: glusterd resets the option" gl volume reset v "$key"
     done <<'END'
 changelog.changelog on changelog.on.is.not.built.*feature-not-built
 features.leases on leases.on.is.not.built.*feature-not-built
@@ -124,33 +124,33 @@ END
     # meanwhile.
     seen=$(wc -l <"$log")
     compression_is_named() { tail -n "+$((seen + 1))" "$log" | grep -qE "v-cdc.*the type is not built.*layer-refused"; }
-    t "network.compression: glusterd takes it" gl volume set v network.compression on
-    t_here "the brick says that it will not start with it" wait_for 120 "the log to name v-cdc" compression_is_named
-    t "network.compression: reset" gl volume reset v network.compression
+    t "network.compression: glusterd accepts the option" gl volume set v network.compression on
+    t_here "the brick's log says that the brick will not start with compression" wait_for 120 "the log to name v-cdc" compression_is_named
+    t "network.compression: glusterd resets the option" gl volume reset v network.compression
     wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1
-    t "a quota: glusterd takes it" gl volume quota v enable
+    t "glusterd accepts a quota" gl volume quota v enable
     limits() { gl volume quota v "limit-$1" / 10 2>&1; }
     for what in usage objects; do
-        t_not "a limit of $what that nobody would keep is not set" limits $what
+        t_not "glusterd sets no limit of $what that no brick would keep" limits $what
     done
-    is "$(limits usage | grep -c 'Operation not supported')" 1 "and the command says why"
+    is "$(limits usage | grep -c 'Operation not supported')" 1 "the command names the reason of the refusal"
     gl volume quota v disable >/dev/null
-    t_here "the brick serves" serves
+    t_here "the brick serves after the refused limits" serves
 
     gl volume set v server.ssl on >/dev/null
-    t "an option beside one that is refused" gl volume set v features.read-only on
+    t "glusterd accepts an option beside a refused option" gl volume set v features.read-only on
     is_read_only() { ! { echo more >"$mnt/more"; } 2>/dev/null; }
-    t_here "acts" wait_for 120 "the brick to be read-only" is_read_only
+    t_here "the option beside the refused option takes effect" wait_for 120 "the brick to be read-only" is_read_only
     gl volume set v features.read-only off >/dev/null
-    t_here "and off again" wait_for 120 "the brick to be writable" serves
+    t_here "the option loses its effect" wait_for 120 "the brick to be writable" serves
     gl volume stop v >/dev/null
-    t_not "the volume does not start with one" gl volume start v
-    t "the log says why" grep -qE 'ssl-enabled on: this feature is not built.*start-failed' "$log"
+    t_not "the volume does not start with server.ssl" gl volume start v
+    t "the log names the reason" grep -qE 'ssl-enabled on: this feature is not built.*start-failed' "$log"
     gl volume reset v server.ssl >/dev/null
-    t "without it it starts" gl volume start v
+    t "the volume starts without server.ssl" gl volume start v
     wait_for 120 "the brick" bricks_all_online v 1
     wait_for 120 "the mount to reach the brick" gl_mount_reaches "$mnt" v 1x1
-    t_here "and serves" serves
+    t_here "the brick serves after the start" serves
 fi
 umount "$mnt"
-t "stop" gl volume stop v
+t "glusterd stops the volume" gl volume stop v

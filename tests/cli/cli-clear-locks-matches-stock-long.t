@@ -33,32 +33,32 @@ for vol in twin-a twin-b; do
     lock_hold "${twin_mnt[$vol]}/f1" "$T/$vol.waits"
 done
 
-t_twins "of a file without locks" clear-locks VOL /f2 kind all posix
-t_twins "of a file that is not there" clear-locks VOL /nowhere kind all posix
-t_twins "of a kind that there is not" clear-locks VOL /f1 kind some posix
-t_twins "of locks that there are not" clear-locks VOL /f1 kind all padlock
-t_twins "inode locks, all" clear-locks VOL /f1 kind all inode
-t_twins "inode locks, granted, of a range" clear-locks VOL /f1 kind granted inode 0,0-0
-t_twins "inode locks, blocked" clear-locks VOL /f1 kind blocked inode
-t_twins "entry locks, all" clear-locks VOL /d kind all entry
-t_twins "entry locks, granted, of a name" clear-locks VOL /d kind granted entry x
-t_twins "entry locks, blocked" clear-locks VOL /d kind blocked entry
+t_twins "clear-locks of a file without locks" clear-locks VOL /f2 kind all posix
+t_twins "clear-locks of a missing file" clear-locks VOL /nowhere kind all posix
+t_twins "clear-locks of an unknown kind" clear-locks VOL /f1 kind some posix
+t_twins "clear-locks of an unknown lock type" clear-locks VOL /f1 kind all padlock
+t_twins "clear-locks of all inode locks" clear-locks VOL /f1 kind all inode
+t_twins "clear-locks of granted inode locks of a range" clear-locks VOL /f1 kind granted inode 0,0-0
+t_twins "clear-locks of blocked inode locks" clear-locks VOL /f1 kind blocked inode
+t_twins "clear-locks of all entry locks" clear-locks VOL /d kind all entry
+t_twins "clear-locks of granted entry locks of a name" clear-locks VOL /d kind granted entry x
+t_twins "clear-locks of blocked entry locks" clear-locks VOL /d kind blocked entry
 
 cleared() { gl volume clear-locks "$1" /f1 kind "$2" posix | grep -oE 'posix blocked locks=.*'; }
 one_waits() { [[ $(cleared "$1" blocked) == "posix blocked locks=1 granted locks=0" ]]; }
 for vol in twin-a twin-b; do
     # It waits some time after it was asked for.
-    t_here "$vol: the lock that waits is cleared, and counted" wait_for 120 "one that waits" one_waits $vol
-    t_here "$vol: who waited is told" wait_for 120 "the answer" test -e "$T/$vol.waits"
+    t_here "$vol: clear-locks clears and counts the waiting lock" wait_for 120 "one that waits" one_waits $vol
+    t_here "$vol: the waiting process gets an answer" wait_for 120 "the answer" test -e "$T/$vol.waits"
 done
-is "$(cat "$T/twin-b.waits")" "$(cat "$T/twin-a.waits")" "it is told the same"
+is "$(cat "$T/twin-b.waits")" "$(cat "$T/twin-a.waits")" "the waiting process gets the same answer as with stock"
 for vol in twin-a twin-b; do
-    is "$(cleared $vol granted)" "posix blocked locks=0 granted locks=1" "$vol: the lock that is held is cleared, and counted"
+    is "$(cleared $vol granted)" "posix blocked locks=0 granted locks=1" "$vol: clear-locks clears and counts the held lock"
     lock_hold "${twin_mnt[$vol]}/f1" "$T/$vol.next"
-    t_here "$vol: somebody else gets it now" wait_for 120 "the lock" test -e "$T/$vol.next"
-    is "$(cat "$T/$vol.next")" granted "$vol: it is granted"
-    is "$(cleared $vol all)" "posix blocked locks=0 granted locks=1" "$vol: all of them are cleared, and counted"
+    t_here "$vol: another process gets an answer" wait_for 120 "the lock" test -e "$T/$vol.next"
+    is "$(cat "$T/$vol.next")" granted "$vol: another process gets the lock"
+    is "$(cleared $vol all)" "posix blocked locks=0 granted locks=1" "$vol: clear-locks clears and counts all locks"
 done
-t_twins "when none is left" clear-locks VOL /f1 kind all posix
-t_twins "under root-squash" volume set VOL server.root-squash on
+t_twins "clear-locks when no lock is left" clear-locks VOL /f1 kind all posix
+t_twins "volume set server.root-squash" volume set VOL server.root-squash on
 t_twins "clear-locks under root-squash" clear-locks VOL /f1 kind all posix

@@ -40,23 +40,23 @@ bricks_restart() {
 
 # Entries come in the order of the index's folder.
 TWINS_SHAPE='sort=^(/|<gfid:)'
-t_twins "info of replicas that are the same" heal VOL info
-t_twins "info as XML" heal VOL info --xml
-t_twins "info summary" heal VOL info summary
-t_twins "info summary as XML" heal VOL info summary --xml
-t_twins "info split-brain" heal VOL info split-brain
+t_twins "heal info of equal replicas" heal VOL info
+t_twins "heal info as XML" heal VOL info --xml
+t_twins "heal info summary" heal VOL info summary
+t_twins "heal info summary as XML" heal VOL info summary --xml
+t_twins "heal info split-brain" heal VOL info split-brain
 t_twins "statistics heal-count" heal VOL statistics heal-count
 
 brick_kill 1
-t_twins "info while a brick is away" heal VOL info
-t_twins "heal while a brick is away" heal VOL
+t_twins "heal info while a brick is down" heal VOL info
+t_twins "heal while a brick is down" heal VOL
 twins_run bash -c 'for i in 1 2 3; do echo two >MNT/f$i; done; touch MNT/d/new'
 for vol in twin-a twin-b; do
     wait_for 120 "entries of $vol that wait" entries_are $vol 5
 done
-t_twins "info tells what waits" heal VOL info
-t_twins "info summary tells what waits" heal VOL info summary
-t_twins "statistics heal-count tells what waits" heal VOL statistics heal-count
+t_twins "heal info with pending heals" heal VOL info
+t_twins "heal info summary with pending heals" heal VOL info summary
+t_twins "statistics heal-count with pending heals" heal VOL statistics heal-count
 bricks_restart
 heal() {
     local vol
@@ -66,13 +66,13 @@ heal() {
     done
 }
 heal
-is "$(cat "$T/bricks/twin-b-1/f2")" two "the brick has got what it missed"
-t "and the name" test -e "$T/bricks/twin-b-1/d/new"
-t_twins "heal of what needs none" heal VOL
+is "$(cat "$T/bricks/twin-b-1/f2")" two "the brick has the missed contents"
+t "the brick has the missed name" test -e "$T/bricks/twin-b-1/d/new"
+t_twins "heal without a pending heal" heal VOL
 t_twins "heal full" heal VOL full
 heal full
 t_twins "disable" heal VOL disable
-t_twins "heal while it is disabled" heal VOL
+t_twins "heal while the heal is disabled" heal VOL
 t_twins "enable" heal VOL enable
 
 
@@ -92,12 +92,12 @@ for vol in twin-a twin-b; do
     wait_for 120 "two files of $vol to be in split-brain" split $vol
 done
 TWINS_SHAPE='drop=^(/|<gfid:)'
-t_twins "info split-brain tells of both files" heal VOL info split-brain
-t_twins "info split-brain as XML" heal VOL info split-brain --xml
-t_twins "split-brain of a file that has none" heal VOL split-brain bigger-file /f1
+t_twins "heal info split-brain with two files" heal VOL info split-brain
+t_twins "heal info split-brain as XML" heal VOL info split-brain --xml
+t_twins "split-brain of a file with good copies" heal VOL split-brain bigger-file /f1
 t_twins "split-brain bigger-file" heal VOL split-brain bigger-file /f4
 t_twins "split-brain source-brick" heal VOL split-brain source-brick "$glusterd_host:BRICK-0" /f5
-t_twins "nothing is in split-brain now" heal VOL info split-brain
-is "$(cat "$T"/bricks/twin-b-[01]/f4 | sort -u)" longer-right "the bigger file is on both bricks"
-is "$(cat "$T"/bricks/twin-b-[01]/f5 | sort -u)" left "and the source's"
-t_twins "heal of a volume that is not there" heal nowhere
+t_twins "heal info split-brain after the resolution" heal VOL info split-brain
+is "$(cat "$T"/bricks/twin-b-[01]/f4 | sort -u)" longer-right "both bricks have the bigger file"
+is "$(cat "$T"/bricks/twin-b-[01]/f5 | sort -u)" left "both bricks have the file of the source brick"
+t_twins "heal of a missing volume" heal nowhere

@@ -353,6 +353,6 @@ for name in xattrs options trouble multiplexed; do
     bash "$0" "$T/other.text" "$name" >"$T/log/$name-$BRICKD.out" 2>&1 &
     wait $stock
     wait $!
-    t "session $name: it was long" test "$(grep -c '^###' "$T/stock.text")" -gt 30
+    t "session $name has more than 30 steps" test "$(grep -c '^###' "$T/stock.text")" -gt 30
     include "session $name" blocks_compared "$T/stock.text" "$T/other.text"
 done

@@ -41,7 +41,7 @@ status VOL colours detail
 END
 for flavour in "" detail clients; do
     # shellcheck disable=SC2086
-    is "$(gl volume status all $flavour --xml | grep -c '<path>/.*/bricks/')" 4 "status all $flavour tells of both volumes' bricks"
+    is "$(gl volume status all $flavour --xml | grep -c '<path>/.*/bricks/')" 4 "status all $flavour shows the bricks of both volumes"
 done
 
 diag "statedump"
@@ -119,8 +119,8 @@ bitrot VOL scrub ondemand
 geo-replication VOL status
 END
 snapshot() { gl snapshot create s "$1" 2>&1 | sed "s/$1/VOL/g"; }
-is "$(snapshot twin-b)" "$(snapshot twin-a)" "snapshot create"
-t_here "the volume serves" twins_run bash -c 'echo more >>MNT/f1 && cat MNT/f1'
+is "$(snapshot twin-b)" "$(snapshot twin-a)" "snapshot create prints the same as stock"
+t_here "the volume serves after snapshot create" twins_run bash -c 'echo more >>MNT/f1 && cat MNT/f1'
 for vol in twin-a twin-b; do
-    is "$(bricks_online $vol)" 2 "$vol: its bricks are online"
+    is "$(bricks_online $vol)" 2 "$vol: the bricks are online"
 done

@@ -30,9 +30,9 @@ work() {
     done
 }
 
-t_twins "info of a volume that is not profiled" profile VOL info
+t_twins "info of a volume without profile" profile VOL info
 t_twins "start" profile VOL start
-t_twins "start once more" profile VOL start
+t_twins "start of a started profile" profile VOL start
 # The options reach the bricks by way of the volfile.
 counts_calls() {
     df "$T/mnt-${1#twin-}" >/dev/null
@@ -50,7 +50,7 @@ calls() {
         /^Data Written:|^ *Data Read:/ { n[$2] += $3 }
         END { for (f in n) print f, n[f] }' | sort | xargs
 }
-is "$(calls twin-b)" "$(calls twin-a)" "as many calls are counted as by stock"
+is "$(calls twin-b)" "$(calls twin-a)" "the brick counts as many calls as stock"
 TWINS_SHAPE=$rows_in_order
 t_twins "info peek" profile VOL info peek
 t_twins "info as XML" profile VOL info peek --xml
@@ -59,31 +59,31 @@ t_twins "info incremental peek" profile VOL info incremental peek
 interval() { gl volume profile "$1" info "${@:2}" | grep -oE '^Interval [0-9]+' | sort -u; }
 for vol in twin-a twin-b; do
     is "$(interval $vol incremental) $(interval $vol peek) $(interval $vol peek) $(interval $vol)" \
-        "Interval 0 Interval 1 Interval 1 Interval 1" "$vol: reading ends an interval, peeking does not"
+        "Interval 0 Interval 1 Interval 1 Interval 1" "$vol: a read ends an interval, a peek does not"
 done
-t_twins "info of intervals in which nothing was done" profile VOL info incremental
+t_twins "info of intervals without calls" profile VOL info incremental
 
 for what in open read write opendir readdir write-perf read-perf; do
     t_twins "top $what" top VOL $what
-    t_twins "top $what of one brick, one line" top VOL $what brick "$glusterd_host:BRICK-1" list-cnt 1
+    t_twins "top $what of one brick with one line" top VOL $what brick "$glusterd_host:BRICK-1" list-cnt 1
     t_twins "top $what as XML" top VOL $what --xml
 done
 for what in write-perf read-perf; do
     t_twins "top $what with a test of the disk" top VOL $what bs 4096 count 1000
-    t_twins "top $what with a test of one brick's" top VOL $what bs 4096 count 1000 brick "$glusterd_host:BRICK-1" list-cnt 1
-    t_twins "top $what with one, as XML" top VOL $what bs 4096 count 1000 --xml
-    t_twins "top $what with half of what it needs" top VOL $what bs 4096
+    t_twins "top $what with a test of one brick's disk" top VOL $what bs 4096 count 1000 brick "$glusterd_host:BRICK-1" list-cnt 1
+    t_twins "top $what with a test of one disk as XML" top VOL $what bs 4096 count 1000 --xml
+    t_twins "top $what with half of the arguments" top VOL $what bs 4096
 done
-t "nothing of it stays" test -z "$(find "$T/bricks" -name '*perf*')"
+t "the test of the disk leaves no file" test -z "$(find "$T/bricks" -name '*perf*')"
 most() { gl volume top "$1" write list-cnt 2 | grep -E '^[0-9]' | sort; }
-is "$(most twin-b)" "$(most twin-a)" "the same files were written most often, as often"
+is "$(most twin-b)" "$(most twin-a)" "the same files have the most writes, and the same numbers"
 t_twins "top clear" top VOL clear
 for what in open write opendir; do
-    t_twins "top $what after that" top VOL $what
+    t_twins "top $what after top clear" top VOL $what
 done
-t_twins "top of something that is not counted" top VOL colours
+t_twins "top of an unknown kind" top VOL colours
 t_twins "info clear as XML" profile VOL info clear --xml
-t_twins "info after that" profile VOL info
+t_twins "info after info clear" profile VOL info
 t_twins "stop" profile VOL stop
-t_twins "stop once more" profile VOL stop
+t_twins "stop of a stopped profile" profile VOL stop
 t_twins "info after the stop" profile VOL info

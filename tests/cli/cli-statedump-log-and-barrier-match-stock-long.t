@@ -22,13 +22,13 @@ dumps_come() {
 t_twins "statedump" statedump VOL
 dumps_come /run/gluster
 for dump in /run/gluster/*bricks-twin-b-*.dump.*; do
-    is "$(head -n 1 "$dump" | cut -d: -f1) $(tail -n 1 "$dump" | cut -d: -f1)" "DUMP-START-TIME DUMP-END-TIME" "it is whole"
-    is "$(stat -c %a "$dump")" 600 "and nobody else's to read"
+    is "$(head -n 1 "$dump" | cut -d: -f1) $(tail -n 1 "$dump" | cut -d: -f1)" "DUMP-START-TIME DUMP-END-TIME" "the statedump is complete"
+    is "$(stat -c %a "$dump")" 600 "only root may read the statedump"
 done
 rm -f /run/gluster/*.dump.*
 t_twins "statedump of some parts" statedump VOL mem inode
 dumps_come /run/gluster
-t_twins "statedump of a part that there is not" statedump VOL colours
+t_twins "statedump of an unknown part" statedump VOL colours
 mkdir "$T/dumps"
 twins_run gluster --mode=script volume set VOL server.statedump-path "$T/dumps" >/dev/null
 # The option comes with the volfile, so some dumps may still go to the first folder.
@@ -46,15 +46,15 @@ log_anew() {
     [[ -e $(brick_log "$1-0") ]]
 }
 for vol in twin-a twin-b; do
-    is "$(find /var/log/glusterfs/bricks -name "*$vol-?.log.[0-9]*" | wc -l)" 2 "$vol: the old logs have other names"
-    t_here "$vol: there is a new one" wait_for 120 "the new log" log_anew $vol
+    is "$(find /var/log/glusterfs/bricks -name "*$vol-?.log.[0-9]*" | wc -l)" 2 "$vol: the rotated logs have new names"
+    t_here "$vol: the bricks write to new logs" wait_for 120 "the new log" log_anew $vol
 done
 t_twins "log rotate of one brick" log VOL rotate "$glusterd_host:BRICK-1"
-t_twins "log rotate of a brick that there is not" log VOL rotate "$glusterd_host:/nowhere"
+t_twins "log rotate of an unknown brick" log VOL rotate "$glusterd_host:/nowhere"
 
-t_twins "barrier disable, which it is" barrier VOL disable
+t_twins "barrier disable of a disabled barrier" barrier VOL disable
 t_twins "barrier enable" barrier VOL enable
-t_twins "barrier enable once more" barrier VOL enable
+t_twins "barrier enable of an enabled barrier" barrier VOL enable
 # The brick executes a removal behind the barrier, and sends the reply at the barrier's end.
 declare -A removal
 for vol in twin-a twin-b; do
@@ -65,13 +65,13 @@ done
 gone() { [[ ! -e $T/bricks/$1-0/file && ! -e $T/bricks/$1-1/file ]]; }
 for vol in twin-a twin-b; do
     wait_for 120 "the file to be gone from the bricks of $vol" gone $vol
-    t "$vol: a removal is done, and its reply is held back" kill -0 "${removal[$vol]}"
+    t "$vol: the brick executes the removal and holds back the reply" kill -0 "${removal[$vol]}"
 done
 t_twins "barrier disable" barrier VOL disable
 for vol in twin-a twin-b; do
-    t_here "$vol: the reply has come" wait "${removal[$vol]}"
+    t_here "$vol: the reply comes when the barrier is disabled" wait "${removal[$vol]}"
 done
-t_not "barrier neither on nor off" gl volume barrier twin-b perhaps
+t_not "glusterd refuses a barrier that is neither on nor off" gl volume barrier twin-b perhaps
 
 volume_part() {
     awk -F': ' -v name="$2" '
@@ -80,7 +80,7 @@ volume_part() {
         python3 "$kiln_lib/cli_shape.py" | sed -E 's/^Volume[0-9]+\.//; s/: .*//' | grep -vE '^Brick[0-9]+\.(client[0-9]+|.*[Cc]lients)'
 }
 for what in "" detail; do
-    t "get-state $what" gl get-state odir "$T" file "state$what" $what
-    is "$(volume_part "$T/state$what" twin-b)" "$(volume_part "$T/state$what" twin-a)" "it tells of both volumes the same"
+    t "get-state $what succeeds" gl get-state odir "$T" file "state$what" $what
+    is "$(volume_part "$T/state$what" twin-b)" "$(volume_part "$T/state$what" twin-a)" "get-state $what prints the same for both volumes"
 done
-is "$(grep -cE 'Brick[12].status: Started' "$T/state")" 4 "and that their bricks have started"
+is "$(grep -cE 'Brick[12].status: Started' "$T/state")" 4 "get-state shows that the bricks have started"

@@ -26,10 +26,10 @@ done
 t_twins "status of one brick" status VOL "$glusterd_host:BRICK-1"
 t_twins "status of one brick, clients" status VOL "$glusterd_host:BRICK-1" clients
 t_twins "status of one brick, detail, as XML" status VOL "$glusterd_host:BRICK-1" detail --xml
-t_twins "status of a brick that is not the volume's" status VOL "$glusterd_host:/nowhere"
-t_twins "status of a flavour that is none" status VOL colours
-TWINS_SHAPE='drop=^(Mempool.Stats|Name.*|struct.*|-.-.-.*|.*(.#){7})$' t_twins "status mem: the figures of malloc" status VOL mem
-TWINS_SHAPE='drop=^(Connection.\d+:|-)$' t_twins "status inode: the sizes of the tables" status VOL inode
+t_twins "status of a brick of no volume" status VOL "$glusterd_host:/nowhere"
+t_twins "status of an unknown flavour" status VOL colours
+TWINS_SHAPE='drop=^(Mempool.Stats|Name.*|struct.*|-.-.-.*|.*(.#){7})$' t_twins "status mem without the pools" status VOL mem
+TWINS_SHAPE='drop=^(Connection.\d+:|-)$' t_twins "status inode with the sizes of the tables" status VOL inode
 
 if [[ $BRICKD == kiln ]]; then
     counts() { grep -cE -- "$1" <<<"$out" || true; }
@@ -37,18 +37,18 @@ if [[ $BRICKD == kiln ]]; then
 import sys, xml.etree.ElementTree as xml
 print(sum(int(e.text) for e in xml.parse(sys.stdin).iter(sys.argv[1])))' "$1" <<<"$out"; }
     out=$(gl volume status twin-b mem)
-    is "$(counts '^Mempool Stats')" 2 "mem has a table of pools for each brick"
-    is "$(counts '^struct inode( +[0-9]+){7}$')" 2 "whose rows are complete"
+    is "$(counts '^Mempool Stats')" 2 "status mem has a table of pools for each brick"
+    is "$(counts '^struct inode( +[0-9]+){7}$')" 2 "the rows of the pools' table are complete"
     out=$(gl volume status twin-b mem --xml)
-    is "$(counts '<node>') $(counts '</memStatus>')" "2 2" "mem as XML tells of each brick to the end"
+    is "$(counts '<node>') $(counts '</memStatus>')" "2 2" "status mem as XML is complete for each brick"
     out=$(gl volume status twin-b inode --xml)
-    is "$(counts '<node>') $(counts '</inodeStatus>')" "2 2" "inode as XML tells of each brick to the end"
-    is "$(counts '<gfid>')" "$(($(figure activeSize) + $(figure lruSize)))" "and of as many inodes as there are"
+    is "$(counts '<node>') $(counts '</inodeStatus>')" "2 2" "status inode as XML is complete for each brick"
+    is "$(counts '<gfid>')" "$(($(figure activeSize) + $(figure lruSize)))" "status inode as XML has as many inodes as it counts"
     out=$(gl volume status twin-b fd 2>/dev/null)
-    is "$(counts "^0 +$$ +[0-9]+ +[0-9]+ *\$")" 2 "fd shows the file that is held open, and by which process, on each brick"
+    is "$(counts "^0 +$$ +[0-9]+ +[0-9]+ *\$")" 2 "status fd shows the open file and its process on each brick"
     out=$(gl volume status twin-b fd --xml)
-    is "$(counts '<node>') $(counts '</fdStatus>')" "2 2" "fd as XML tells of each brick to the end"
-    is "$(counts '<entry>') $(figure openFds)" "2 2" "and of the file that is held open"
+    is "$(counts '<node>') $(counts '</fdStatus>')" "2 2" "status fd as XML is complete for each brick"
+    is "$(counts '<entry>') $(figure openFds)" "2 2" "status fd as XML has the open file"
 fi
 
 # A waiting lock is a pending call, and so is the status call itself. Stock leaves out the details of each frame.
@@ -71,16 +71,16 @@ done
 pending() { gl volume status "$1" callpool | awk '/^Pending calls:/ { n += $3 } END { print n }'; }
 one_waits() { [[ $(pending "$1") == 3 ]]; }
 for vol in twin-a twin-b; do
-    t "status callpool: the questions to two bricks, and a lock of $vol that waits" wait_for 120 "three calls" one_waits $vol
+    t "status callpool shows the calls of two bricks and the waiting lock of $vol" wait_for 120 "three calls" one_waits $vol
 done
 whose() { gl volume status "$1" callpool | awk '/^ *(UID|GID|PID) / { print $NF }' | grep -xE "1234|4321|$2" | xargs; }
 is "$(whose twin-b "${waits_of[1]}")" "$(whose twin-a "${waits_of[0]}" | sed "s/${waits_of[0]}/${waits_of[1]}/")" \
-    "it is told whose lock waits: $(whose twin-b "${waits_of[1]}")"
+    "callpool names the owner of the waiting lock: $(whose twin-b "${waits_of[1]}")"
 TWINS_SHAPE='drop=^(Frame.#|Ref.Count|Translator|Completed|Frames|UID|GID|PID|Unique)' t_twins "status callpool" status VOL callpool
 if [[ $BRICKD == kiln ]]; then
     out=$(gl volume status twin-b callpool)
-    is "$(counts 'Translator += twin-b-locks')" 1 "callpool says in which layer a call waits"
+    is "$(counts 'Translator += twin-b-locks')" 1 "callpool names the layer in which a call waits"
     out=$(gl volume status twin-b callpool --xml)
-    is "$(counts '<node>') $(counts '</callpoolStatus>') $(figure count)" "2 2 3" "callpool as XML tells of each brick to the end"
+    is "$(counts '<node>') $(counts '</callpoolStatus>') $(figure count)" "2 2 3" "status callpool as XML is complete for each brick"
 fi
 kill "${holders[@]}"

@@ -94,5 +94,5 @@ twins_differ_not() {
 t_twins() {
     local desc=$1
     shift
-    t "$desc" twins_differ_not "$@"
+    t "$desc: exit status and output match stock" twins_differ_not "$@"
 }
