@@ -32,9 +32,9 @@ for round in 1 2 3; do
     mount_kill "$T/m1"
     wait "$writer_pid" || true
     t "round $round: another client reads the file" timeout 120 cp "$T/m2/file$round" /dev/null
-    t "round $round: and writes to it" timeout 120 bash -c 'echo more >>"$0"' "$T/m2/file$round"
+    t "round $round: another client writes to the file" timeout 120 bash -c 'echo more >>"$0"' "$T/m2/file$round"
     t "round $round: the self-heal daemon makes the replicas equal" wait_for 240 "equal replicas" \
         cmp "$T/v/b0/file$round" "$T/v/b1/file$round"
-    t "round $round: and deletes it" timeout 120 rm "$T/m2/file$round"
+    t "round $round: another client deletes the file" timeout 120 rm "$T/m2/file$round"
 done
 t "the folder is empty" test -z "$(ls -A "$T/m2")"

@@ -53,16 +53,16 @@ view() {
 }
 
 daemon_kill "${part}1"
-t_here "with one brick away $files files are made and $files changed" change
+t_here "with a brick down $files files are made and $files changed" change
 view "$T/mnt" >"$T/want"
-t "much waits for heal" test "$(brick_pending "${bricks[0]}" | wc -l)" -gt "$files"
+t "more than $files objects wait for heal" test "$(brick_pending "${bricks[0]}" | wc -l)" -gt "$files"
 daemon_start "${part}1"
 mount_settle "$T/mnt"
 shd_start v
-t "heal comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
+t "the heal ends" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
 mount_end "$T/mnt"
 for brick in "${bricks[@]}"; do
-    t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
+    t "the handles of $(basename "$brick") are right" brick_handles_hold "$brick"
 done
 
 # The healed brick has to carry its third now.
@@ -70,7 +70,7 @@ for away in 0 2; do
     daemon_kill "$part$away"
     mount_volume v "$T/without$away"
     view "$T/without$away" >"$T/got$away"
-    t "without brick $away all is there as it was written" diff "$T/want" "$T/got$away"
+    t "without brick $away every file has the written contents" diff "$T/want" "$T/got$away"
     mount_end "$T/without$away"
     daemon_start "$part$away"
 done

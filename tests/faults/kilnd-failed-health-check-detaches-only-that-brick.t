@@ -42,15 +42,15 @@ ends() {
 
 echo one >"$T/mnt/file"
 break_disk "$sick"
-t "the failure is logged" wait_for 120 "the health check to fail" logged "brick-failed"
-t "clients are told, before the brick goes" wait_for 120 "a write to one replica" written_past_the_sick_one
-t_not "which is still there" logged "brick $sick is detached"
-t "the failed brick is detached" wait_for 240 "the brick to be detached" logged "brick $sick is detached"
-t_not "and has left nothing in the pools" logged graph-audit
+t "the log names the failed health check" wait_for 120 "the health check to fail" logged "brick-failed"
+t "clients write to the other replica before the brick is detached" wait_for 120 "a write to one replica" written_past_the_sick_one
+t_not "the failed brick is still attached then" logged "brick $sick is detached"
+t "kilnd detaches the failed brick" wait_for 240 "the brick to be detached" logged "brick $sick is detached"
+t_not "the failed brick has left nothing in the pools" logged graph-audit
 is "$(head -n 1 "$T/mnt/file")" one "the other brick serves"
-t "the daemon lives" kill -0 "$pid"
+t "the daemon runs on" kill -0 "$pid"
 
 break_disk "$fine"
 unset "daemon_pid[$daemon]"
-t "with its last brick the process ends" wait_for 240 "kilnd to end" ends
-t "and says why" logged no-brick-left
+t "the process ends when the last brick fails" wait_for 240 "kilnd to end" ends
+t "the log says that no brick is left" logged no-brick-left

@@ -19,17 +19,17 @@ exec 7<>"$T/mnt/file1"
 for daemon in $(volume_daemons v); do
     daemon_kill "$daemon"
 done
-t_not "without bricks nothing can be made" touch "$T/mnt/new"
+t_not "no file can be made without bricks" touch "$T/mnt/new"
 for daemon in $(volume_daemons v); do
     daemon_start "$daemon" 7>&-    # else the daemon would keep the file open, too
 done
-t "the client finds its bricks again" mount_settle "$T/mnt"
-t "and can make a file" touch "$T/mnt/new"
-t "what was written is there" env -C "$T/mnt" sha256sum --quiet --check "$T/sums"
+t "the client reconnects to its bricks" mount_settle "$T/mnt"
+t "the client makes a file" touch "$T/mnt/new"
+t "the written files have their contents" env -C "$T/mnt" sha256sum --quiet --check "$T/sums"
 write_by_descriptor() {
     echo "through the old descriptor" >&7
 }
 t "the open file can be written" wait_for 120 "the descriptor to be reopened" write_by_descriptor
 exec 7>&-
-t "and holds what was written" grep -q "through the old descriptor" "$T/mnt/file1"
-t "all can be deleted" rm "$T"/mnt/file{1,2,3,4,5,6,7,8} "$T/mnt/new"
+t "the open file holds the written text" grep -q "through the old descriptor" "$T/mnt/file1"
+t "all files can be deleted" rm "$T"/mnt/file{1,2,3,4,5,6,7,8} "$T/mnt/new"

@@ -24,12 +24,12 @@ wait_for 240 "the load to begin" has_progress 5
 
 dump=$(dump_take "$pid" "$T")
 t "SIGUSR1 writes a dump" test -s "$dump"
-is "$(head -n 1 "$dump" | cut -d : -f 1)" DUMP-START-TIME "its first line"
-is "$(tail -n 1 "$dump" | cut -d : -f 1)" DUMP-END-TIME "its last line"
-is "$(stat -c %a "$dump")" 600 "only root may read it"
-t "it tells of pools" dump_pools "$dump"
+is "$(head -n 1 "$dump" | cut -d : -f 1)" DUMP-START-TIME "the dump has its first line"
+is "$(tail -n 1 "$dump" | cut -d : -f 1)" DUMP-END-TIME "the dump has its last line"
+is "$(stat -c %a "$dump")" 600 "only root may read the dump"
+t "the dump has the pools" dump_pools "$dump"
 for brick in ${volume_bricks[v]}; do
-    t "it tells of the brick $(basename "$brick")" grep -q "$brick" "$dump"
+    t "the dump has the brick $(basename "$brick")" grep -q "$brick" "$dump"
 done
 
 log=$T/log/$daemon.log
@@ -38,11 +38,11 @@ kill -HUP "$pid"
 mount_volume v "$T/other"
 t "after SIGHUP the log is a new file" wait_for 120 "a new log" test -s "$log"
 mount_end "$T/other"
-t "and the load goes on" wait_for 240 "the load to go on" has_progress 6
+t "the load continues after SIGHUP" wait_for 240 "the load to go on" has_progress 6
 touch "$T/stop"
 status=0
 wait "$load" || status=$?
-is "$status" 0 "the load saw no error of all this"
+is "$status" 0 "the load has met no error"
 
 # A client without write-behind, because write-behind acknowledges writes before the bricks have them. The first load's
 # client may still be writing.
@@ -51,7 +51,7 @@ all_is_there() {
     python3 "$tests_dir/faults/load.py" verify "$@"
 }
 wait_for 240 "the last writes to arrive" all_is_there "$T/plain" "$T/state" || true
-t "another client sees all that was written" all_is_there "$T/plain" "$T/state"
+t "another client reads all written files" all_is_there "$T/plain" "$T/state"
 
 rm -f "$T/stop"
 mkdir "$T/plain/again"
@@ -62,17 +62,17 @@ wait_for 240 "the load to begin" has_progress 3
 t_here "kilnd ends with status 0 on SIGTERM under load" daemon_stop "$daemon"
 status=0
 wait "$load" || status=$?
-is "$status" 1 "which cuts the load short"
+is "$status" 1 "the load stops when the daemon ends"
 daemon_start "$daemon"
 mount_settle "$T/plain"
 mount_settle "$T/mnt"
 # A single replica may have executed the interrupted call: the self-heal daemon decides its outcome.
 shd_start v
 read -r -a bricks <<<"${volume_bricks[v]}"
-t "after a new start the self-heal daemon comes to its end" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
-t "all that was written before is there" all_is_there "$T/plain" "$T/state" again
-t "for the first client, too" all_is_there "$T/mnt" "$T/state" again
-t "all that was acknowledged under SIGTERM is there" all_is_there "$T/plain/again" "$T/state2"
+t "the self-heal daemon heals all files after the restart" wait_for 240 "empty indices" nothing_pending "${bricks[@]}"
+t "another client reads all files of the first load" all_is_there "$T/plain" "$T/state" again
+t "the first client reads all files of the first load" all_is_there "$T/mnt" "$T/state" again
+t "another client reads all files acknowledged under SIGTERM" all_is_there "$T/plain/again" "$T/state2"
 for brick in "${bricks[@]}"; do
-    t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
+    t "the handles of $(basename "$brick") are right" brick_handles_hold "$brick"
 done

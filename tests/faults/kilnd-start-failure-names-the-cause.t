@@ -24,8 +24,8 @@ refuses() {
     rm -f "$T/port"
     timeout 120 "$KILND" -N -l "$log" -p "$T/pid" --port-file "$T/port" "$@" >"$T/said" 2>&1 </dev/null || status=$?
     is "$status" "$want" "$desc: exit status $want"
-    t "$desc: says why" grep -Eiq -- "$pattern" "$T/said" "$log"
-    t "$desc: never listened" test ! -s "$T/port"
+    t "$desc: the message names the cause" grep -Eiq -- "$pattern" "$T/said" "$log"
+    t "$desc: kilnd has not listened" test ! -s "$T/port"
 }
 changed() {
     sed "$1" "$vol" >"$T/changed.vol"
@@ -69,10 +69,10 @@ for option in 'worm off/worm on' 'read-only off/read-only on' 'server-quota off/
     wait "$pid" || status=$?
     if [[ $listens == yes ]]; then
         diag "${option#*/} is built in"
-        is "$status" 0 "${option#*/}, which is built: serves and ends well"
+        is "$status" 0 "${option#*/}, which is built: kilnd serves and ends with status 0"
     else
         is "$status" 1 "${option#*/}, which is not built: exit status 1"
-        t "${option#*/}: is named" grep -q -- "$name" "$T/said"
+        t "${option#*/}: the message names the layer" grep -q -- "$name" "$T/said"
     fi
 done
 
@@ -88,7 +88,7 @@ refuses 98 '40404' "a port that is taken" -f "$vol" --brick-port 40404
 missing=$T/v/missing
 volfile_brick v "$missing" "$id" >"$T/changed.vol"
 refuses 1 "$missing" "a brick folder that is not there" -f "$T/changed.vol" --brick-port 0
-t "and none is made" test ! -e "$missing"
+t "the missing folder is not made" test ! -e "$missing"
 touch "$T/v/file"
 volfile_brick v "$T/v/file" "$id" >"$T/changed.vol"
 refuses 1 "$T/v/file" "a brick that is no folder" -f "$T/changed.vol" --brick-port 0
@@ -124,8 +124,8 @@ rm -f "$T/pid"
 pid=$!
 wait_for 120 "the port to be written" test -s "$T/open/port" -a ! -L "$T/open/port"
 kill -TERM "$pid"
-t_here "a port file where links lie: serves and ends well" wait "$pid"
-is "$(cat "$T/target")" "not to be written" "and what the links lead to is as it was"
+t_here "a port file where links lie: kilnd serves and ends with status 0" wait "$pid"
+is "$(cat "$T/target")" "not to be written" "the target of the links is unchanged"
 
 mkdir "$T/ramfs"
 mount -t ramfs none "$T/ramfs"
@@ -140,17 +140,17 @@ status=0
 setpriv --reuid 65534 --regid 65534 --clear-groups timeout 120 "$T/kilnd" -N -f "$vol" --brick-port 0 \
     >"$T/said" 2>&1 </dev/null || status=$?
 is "$status" 1 "not root: exit status 1"
-t "not root: says why" grep -qi root "$T/said"
+t "not root: the message names the cause" grep -qi root "$T/said"
 
 status=0
 timeout 120 "$KILND" -f "$T/half.vol" -l "$log" -p "$T/pid" >"$T/said" 2>&1 </dev/null || status=$?
-is "$status" 1 "in the background too, the parent ends with the status"
+is "$status" 1 "a failed start in the background: the parent ends with the status"
 status=0
 timeout 120 "$KILND" -f "$vol" -l "$log" -p "$T/pid" --brick-port 0 --port-file "$T/port" >"$T/said" 2>&1 \
     </dev/null || status=$?
 is "$status" 0 "a good start in the background: the parent ends with 0"
-t "and the port answers by then" port_answers "$(cat "$T/port")"
+t "the port answers when the parent has ended" port_answers "$(cat "$T/port")"
 status=0
 timeout 120 "$KILND" -N -f "$vol" -l "$log" -p "$T/pid" --brick-port 0 >"$T/said" 2>&1 </dev/null || status=$?
-is "$status" 1 "a second one with the same pid file is refused"
+is "$status" 1 "a second kilnd with the same pid file is refused"
 kill -TERM "$(cat "$T/pid")"
