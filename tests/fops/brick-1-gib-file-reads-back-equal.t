@@ -21,9 +21,9 @@ want=$(make_data | sha256sum) || true
 write_it() {
     { make_data || true; } | dd of="$T/m1/big" bs=1M iflag=fullblock conv=fsync status=none
 }
-t "write 1 GiB and fsync" write_it
-is "$(stat -c %s "$T/m2/big")" 1073741824 "its size through the other mount"
-is "$(sha256sum <"$T/m2/big")" "$want" "its bytes through the other mount"
+t "a client writes 1 GiB and calls fsync" write_it
+is "$(stat -c %s "$T/m2/big")" 1073741824 "the other mount shows the size of the file"
+is "$(sha256sum <"$T/m2/big")" "$want" "the other mount reads the written bytes"
 for brick in ${volume_bricks[v]}; do
     is "$(sha256sum <"$brick/big")" "$want" "its bytes on $(basename "$brick")"
 done

@@ -25,16 +25,16 @@ EOF
 (cd "$T/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
 is "$(wc -l <"$T/sums")" 5000 "there are 5000 files to copy"
 
-t "copy in" cp -a "$T/tree" "$T/m1/tree"
-is "$(find "$T/m2/tree" -type f | wc -l)" 5000 "the other client lists them all"
+t "a client copies the tree in" cp -a "$T/tree" "$T/m1/tree"
+is "$(find "$T/m2/tree" -type f | wc -l)" 5000 "the other client lists all files"
 t "the other client reads the right bytes" env -C "$T/m2/tree" sha256sum --quiet --check "$T/sums"
-t "copy out" cp -a "$T/m2/tree" "$T/out"
-t "what came out is what went in, with modes and times" \
+t "the other client copies the tree out" cp -a "$T/m2/tree" "$T/out"
+t "the copied tree has the original modes and times" \
     diff <(cd "$T/tree" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort) \
     <(cd "$T/out" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort)
-t "and so are the bytes" diff -r "$T/tree" "$T/out"
+t "the copied tree has the original bytes" diff -r "$T/tree" "$T/out"
 t "delete" rm -r "$T/m1/tree"
-is "$(find "$T/m2" -mindepth 1 | wc -l)" 0 "nothing is left"
+is "$(find "$T/m2" -mindepth 1 | wc -l)" 0 "the volume is empty after the removal"
 # In each brick's store only the directories' own handles may stay.
 left=0
 for brick in ${volume_bricks[v]}; do

@@ -28,10 +28,10 @@ for way in ("write", "read"):
 }
 
 # Each run takes ten seconds longer than its work, because glfs_fini() of the stock library waits for inodes in use.
-t "gfapi, blocks of 4 KiB" verify gfapi 4k
-t "gfapi, blocks of odd size" verify gfapi 37k
-t "gfapi_async, blocks of 128 KiB" verify gfapi_async 128k
+t "gfapi verifies random writes in blocks of 4 KiB" verify gfapi 4k
+t "gfapi verifies random writes in blocks of odd size" verify gfapi 37k
+t "gfapi_async verifies random writes in blocks of 128 KiB" verify gfapi_async 128k
 mount_volume v "$T/mnt"
 is "$(stat -c %s "$T"/mnt/fio-gfapi-4k)" 16777216 "a mount sees the file that gfapi wrote"
-t "FUSE: fio random write with verify" fio --name=fuse --ioengine=psync --directory="$T/mnt" --rw=randwrite --bs=4k \
+t "fio verifies random writes through FUSE" fio --name=fuse --ioengine=psync --directory="$T/mnt" --rw=randwrite --bs=4k \
     --size=16m --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 --fallocate=none --verify_state_save=0

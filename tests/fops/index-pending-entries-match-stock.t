@@ -22,6 +22,6 @@ kiln_daemon=${brick_daemon[${volume_bricks[k]}]}
 [[ $BRICKD == stock ]] || daemon_port[$kiln_daemon]=$(cat "$T/$kiln_daemon.port")
 t "the brick under test answers" answers k "$kiln_daemon" "$T/of-kiln"
 t "the stock brick answers" answers s "${brick_daemon[${volume_bricks[s]}]}" "$T/of-stock"
-t "every question" test "$(wc -l <"$T/of-stock")" -eq "$(grep -c '^count(' "$tests_dir/fops/index_answers.py")"
+t "stock answers every question" test "$(wc -l <"$T/of-stock")" -eq "$(grep -c '^count(' "$tests_dir/fops/index_answers.py")"
 diag "$(cat "$T/of-stock")"
-t "the answers are the same" diff "$T/of-stock" "$T/of-kiln"
+t "both bricks give the same answers" diff "$T/of-stock" "$T/of-kiln"

@@ -16,7 +16,7 @@ for layout in 1x1 2x2; do
     mount_volume "v$layout" "$T/m1"
     mount_volume "v$layout" "$T/m2"
     mkdir "$T/m1/dir"
-    include "$layout: the processes end well" \
+    include "$layout: every process succeeds" \
         python3 "$tests_dir/fops/crowd.py" 32 40 $strict "$T/m1/dir" "$T/m2/dir"
     t "$layout: the directory is empty" rmdir "$T/m1/dir"
     mount_end "$T/m1"

@@ -19,9 +19,9 @@ escape() { # ROUNDS
 # The program works in /dev/shm: both file systems are put there, for this script alone.
 rounds=${KILN_ESCAPE_ROUNDS:-20000}
 mount -t tmpfs -o size=4g escape /dev/shm
-t "nobody gets out in $rounds rounds on tmpfs" escape "$rounds"
+t "no call leaves the brick in $rounds rounds on tmpfs" escape "$rounds"
 truncate -s 1g "$T/xfs.img"
 mkfs.xfs -q "$T/xfs.img"
 mount -o loop "$T/xfs.img" /dev/shm
-t "nobody gets out in $((rounds / 10)) rounds on xfs" escape $((rounds / 10))
+t "no call leaves the brick in $((rounds / 10)) rounds on xfs" escape $((rounds / 10))
 umount /dev/shm

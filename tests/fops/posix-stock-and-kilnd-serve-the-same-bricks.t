@@ -38,35 +38,35 @@ for brick in "${bricks[@]}"; do
 done
 
 serve_with kiln
-t "kilnd serves what stock wrote" $onto verify "$T/mnt" stock "$T/stock.state"
+t "kilnd serves the tree that stock has written" $onto verify "$T/mnt" stock "$T/stock.state"
 put_away
 for brick in "${bricks[@]}"; do
     $onto snapshot "$brick" >"$T/$(basename "$brick").2"
-    t "reading changed nothing on $(basename "$brick")" diff "$T/$(basename "$brick").1" "$T/$(basename "$brick").2"
+    t "reading through kilnd changes nothing on $(basename "$brick")" diff "$T/$(basename "$brick").1" "$T/$(basename "$brick").2"
 done
 
 serve_with kiln
-t "kilnd fills a tree of its own" bash -c '"$@" >"$0"' "$T/kiln.state" $onto fill "$T/mnt" kiln
+t "kilnd writes a second tree" bash -c '"$@" >"$0"' "$T/kiln.state" $onto fill "$T/mnt" kiln
 put_away
 for brick in "${bricks[@]}"; do
-    t "objects of both look alike on $(basename "$brick")" $onto compare "$brick" stock kiln
+    t "objects of stock and of kilnd have the same attributes on $(basename "$brick")" $onto compare "$brick" stock kiln
 done
 
 serve_with kiln
-t "kilnd changes what stock made" $onto change "$T/mnt" stock
+t "kilnd changes the tree of stock" $onto change "$T/mnt" stock
 put_away
-t "every handle on the bricks holds" all_handles_hold
+t "every handle on the bricks is right after kilnd's changes" all_handles_hold
 
 serve_with stock
-t "stock serves what kilnd wrote" $onto verify "$T/mnt" kiln "$T/kiln.state"
-t "and what kilnd changed" $onto verify_changed "$T/mnt" stock
-t "and changes kilnd's" $onto change "$T/mnt" kiln
+t "stock serves the tree that kilnd has written" $onto verify "$T/mnt" kiln "$T/kiln.state"
+t "stock serves kilnd's changes" $onto verify_changed "$T/mnt" stock
+t "stock changes the tree of kilnd" $onto change "$T/mnt" kiln
 put_away
-t "every handle on the bricks holds" all_handles_hold
+t "every handle on the bricks is right after stock's changes" all_handles_hold
 
 serve_with kiln
-t "kilnd serves what stock changed" $onto verify_changed "$T/mnt" kiln
-t "and deletes all of it" rm -r "$T/mnt/stock" "$T/mnt/kiln"
+t "kilnd serves the changes of stock" $onto verify_changed "$T/mnt" kiln
+t "kilnd deletes both trees" rm -r "$T/mnt/stock" "$T/mnt/kiln"
 put_away
-t "every handle on the bricks holds" all_handles_hold
+t "every handle on the bricks is right after the removal" all_handles_hold
 t "the bricks are empty" test -z "$(find "${bricks[@]}" -mindepth 1 -name '.glusterfs*' -prune -o -mindepth 1 -print)"

@@ -26,8 +26,8 @@ os.removexattr(one, "user.big")
 EOF
 }
 for size in 1 4096 32768 65535 65536; do
-    t "file, $size bytes" round_trip "$T/m1/file" "$T/m2/file" "$size"
-    t "folder, $size bytes" round_trip "$T/m1/folder" "$T/m2/folder" "$size"
+    t "the other mount reads an xattr of $size bytes of a file" round_trip "$T/m1/file" "$T/m2/file" "$size"
+    t "the other mount reads an xattr of $size bytes of a folder" round_trip "$T/m1/folder" "$T/m2/folder" "$size"
 done
 several() {
     python3 - "$1" <<'EOF'
@@ -38,4 +38,4 @@ for i in range(16):
     assert os.getxattr(sys.argv[1], "user.k%d" % i) == bytes([i]) * 16384
 EOF
 }
-t "sixteen of 16 KiB on one file" several "$T/m1/file"
+t "a file keeps sixteen xattrs of 16 KiB" several "$T/m1/file"

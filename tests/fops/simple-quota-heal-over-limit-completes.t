@@ -22,7 +22,7 @@ daemon_stop r-r1
 mount_settle "$T/mnt"
 mount_settle "$T/user"
 t "a limit is raised while a replica is down" setfattr -n trusted.gfs.squota.limit -v 4194304 "$T/mnt/ns"
-t "and 2 MiB are written" dd if=/dev/urandom of="$T/user/ns/file" bs=64k count=32 conv=fsync status=none
+t "2 MiB are written while a replica is down" dd if=/dev/urandom of="$T/user/ns/file" bs=64k count=32 conv=fsync status=none
 mkdir "$T/mnt/later"
 setfattr -n trusted.glusterfs.namespace -v true "$T/mnt/later"
 setfattr -n trusted.gfs.squota.limit -v 1048576 "$T/mnt/later"
@@ -36,13 +36,13 @@ t "the file is whole on the healed brick" cmp "$T/r/b0/ns/file" "$T/r/b1/ns/file
 limit_of() { getfattr --only-values -n trusted.gfs.squota.limit "$1" 2>/dev/null | tr -d '\0'; }
 used_of() { getfattr --only-values -n trusted.gfs.squota.size "$1" 2>/dev/null | tr -d '\0'; }
 is "$(limit_of "$T/r/b1/ns")" 4194304 "the healed brick has the raised limit"
-is "$(limit_of "$T/r/b1/later")" 1048576 "and that of a folder that got one while it was down"
+is "$(limit_of "$T/r/b1/later")" 1048576 "the healed brick has the limit that a folder got meanwhile"
 counts() { [[ $(used_of "$T/r/b1/$1") == "$(du -sB1 "$T/r/b1/$1" | cut -f 1)" ]]; }
-t "it counts what it got" wait_for 30 "the count" counts ns
-t "in the new folder, too" wait_for 30 "the count" counts later
+t "the healed brick counts the healed data" wait_for 30 "the count" counts ns
+t "the healed brick counts the data of the new folder" wait_for 30 "the count" counts later
 daemon_stop r-r0
 mount_settle "$T/user"
-t_not "alone it holds the raised limit" dd if=/dev/zero of="$T/user/ns/more" bs=64k count=48 conv=fsync status=none
-t_not "and the new one" dd if=/dev/zero of="$T/user/later/more" bs=64k count=12 conv=fsync status=none
+t_not "the healed brick alone refuses writes above the raised limit" dd if=/dev/zero of="$T/user/ns/more" bs=64k count=48 conv=fsync status=none
+t_not "the healed brick alone refuses writes above the new limit" dd if=/dev/zero of="$T/user/later/more" bs=64k count=12 conv=fsync status=none
 daemon_start r-r0
 mount_settle "$T/user"

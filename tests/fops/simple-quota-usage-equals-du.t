@@ -51,49 +51,49 @@ mount_volume q "$mount_ns" plain --client-pid=-14 --attribute-timeout=0 --entry-
 
 # ---- keys and errors -------------------------------------------------------------------------
 
-t "a folder gets the mark and a limit" make_ns one 1048576
-t "others may not set the mark" fails_with "not permitted" setfattr -n trusted.glusterfs.namespace -v true "$T/mnt"
-t "the mark is not taken away" fails_with "not supported" setfattr -x trusted.glusterfs.namespace "$mount_ns/one"
+t "a folder gets the mark of a namespace and a limit" make_ns one 1048576
+t "other users may not set the mark" fails_with "not permitted" setfattr -n trusted.glusterfs.namespace -v true "$T/mnt"
+t "the brick refuses the removal of the mark" fails_with "not supported" setfattr -x trusted.glusterfs.namespace "$mount_ns/one"
 mkdir "$T/mnt/plain"
-t "a limit is for namespaces" fails_with "not permitted" setfattr -n trusted.gfs.squota.limit -v 5 "$T/mnt/plain"
-t "so is a total" fails_with "not permitted" setfattr -n glusterfs.quota.total-usage -v 5 "$T/mnt/plain"
-is "$(df_of one)" "1048576 0" "df shows the limit and that nothing is used"
+t "the brick refuses a limit for an ordinary folder" fails_with "not permitted" setfattr -n trusted.gfs.squota.limit -v 5 "$T/mnt/plain"
+t "the brick refuses a total for an ordinary folder" fails_with "not permitted" setfattr -n glusterfs.quota.total-usage -v 5 "$T/mnt/plain"
+is "$(df_of one)" "1048576 0" "df shows the limit and no usage"
 
 # ---- a limit ---------------------------------------------------------------------------------
 
-t "half of it is written" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=fsync status=none
-is "$(df_of one)" "1048576 524288" "df shows it"
-t "more than all of it is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/b" bs=64k count=20 conv=fsync
+t "half of the limit is written" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=fsync status=none
+is "$(df_of one)" "1048576 524288" "df shows the usage"
+t "a write above the limit is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/b" bs=64k count=20 conv=fsync
 # XFS allots more space than is written, and frees the surplus when the file is closed.
 written() { find "$T/q/b0/$1" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }'; }
-t "nothing beyond the limit is on the brick" test "$(written one)" -le 1048576
-t "all of the limit was to be had" test "$(written one)" -ge $((1048576 - 65536))
+t "the brick has no data beyond the limit" test "$(written one)" -le 1048576
+t "the limit could be used up" test "$(written one)" -ge $((1048576 - 65536))
 t "usage equals du" usage_is_du one
-t "a write in place is let through" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=notrunc,fsync status=none
+t "a write in place succeeds" dd if=/dev/zero of="$T/mnt/one/a" bs=64k count=8 conv=notrunc,fsync status=none
 t "fallocate is refused" fails_with "quota exceeded" fallocate -l 1M "$T/mnt/one/a"
 t "a rename out of the namespace is EXDEV" fails_with "cross-device" python3 -c '
 import os, sys; os.rename(sys.argv[1], sys.argv[2])' "$T/mnt/one/a" "$T/mnt/plain/a"
-t "so is a link into it" fails_with "cross-device" python3 -c '
+t "a link into the namespace is EXDEV" fails_with "cross-device" python3 -c '
 import os, sys; open(sys.argv[1], "w").close(); os.link(sys.argv[1], sys.argv[2])' "$T/mnt/plain/x" "$T/mnt/one/x"
 t "a file is removed" rm "$T/mnt/one/b"
-t "and there is room again" dd if=/dev/zero of="$T/mnt/one/c" bs=64k count=4 conv=fsync status=none
-t "a total of all bricks above the limit" setfattr -n glusterfs.quota.total-usage -v 2000000 "$T/mnt/one"
-t "is obeyed" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/d" bs=64k count=1 conv=fsync
-t "a lower total" setfattr -n glusterfs.quota.total-usage -v 4096 "$T/mnt/one"
+t "a write succeeds after the removal" dd if=/dev/zero of="$T/mnt/one/c" bs=64k count=4 conv=fsync status=none
+t "a client sets a total of all bricks above the limit" setfattr -n glusterfs.quota.total-usage -v 2000000 "$T/mnt/one"
+t "a write above the total is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/d" bs=64k count=1 conv=fsync
+t "a client sets a lower total" setfattr -n glusterfs.quota.total-usage -v 4096 "$T/mnt/one"
 t "checks are switched off" setfattr -n glusterfs.quota.disable-check -v 1 "$T/mnt/one"
-t "then all is let through" dd if=/dev/zero of="$T/mnt/one/e" bs=64k count=20 conv=fsync status=none
+t "a write above the limit succeeds while checks are off" dd if=/dev/zero of="$T/mnt/one/e" bs=64k count=20 conv=fsync status=none
 t "checks are switched on" setfattr -n glusterfs.quota.disable-check -v 0 "$T/mnt/one"
-t "nothing is" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/e2" bs=64k count=1 conv=fsync
-t "what is above the limit was counted" usage_is_du one
-t "the limit is taken away" setfattr -x trusted.gfs.squota.limit "$mount_ns/one"
-t "at once" dd if=/dev/zero of="$T/mnt/one/g" bs=64k count=1 conv=fsync status=none
+t "a write is refused while checks are on" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/e2" bs=64k count=1 conv=fsync
+t "the data above the limit is counted" usage_is_du one
+t "the limit is removed" setfattr -x trusted.gfs.squota.limit "$mount_ns/one"
+t "a write succeeds at once without a limit" dd if=/dev/zero of="$T/mnt/one/g" bs=64k count=1 conv=fsync status=none
 mkdir "$T/mnt/one/sub"
 dd if=/dev/zero of="$T/mnt/one/sub/old" bs=64k count=3 conv=fsync status=none
 t "a folder with contents in a namespace gets the mark" setfattr -n trusted.glusterfs.namespace -v true "$mount_ns/one/sub"
 inner_counts() {
     [[ $(used one/sub) == "$(on_brick one/sub)" && $(($(used one) + $(used one/sub))) == "$(on_brick one)" ]]
 }
-t "the contents count for the inner namespace from then on" wait_for 60 "the walks" inner_counts
+t "the contents count for the inner namespace afterwards" wait_for 60 "the walks" inner_counts
 inner_counts ||
     diag "used: one $(used one), one/sub $(used one/sub); du: $(on_brick one), $(on_brick one/sub)"
 
@@ -106,7 +106,7 @@ rm "$T/mnt/held/file"
 held_is() { [[ $(used held) -ge $1 && $(used held) -le $2 ]]; }
 t "an unlinked file counts while it is open" held_is 262144 1048576
 exec 7>&-
-t "and no more when it is closed" wait_for 60 "the last close" held_is 0 4096
+t "a closed unlinked file no longer counts" wait_for 60 "the last close" held_is 0 4096
 
 # ---- blocks beyond a file's end ---------------------------------------------------------------
 
@@ -119,9 +119,9 @@ fallocate -n -o 2M -l 1M "$T/q/b0/beyond/file"
 volume_start q
 mount_settle "$T/mnt"
 mount_settle "$mount_ns"
-is "$(used beyond)" "$(on_brick beyond)" "after a kill blocks beyond a file's end count"
+is "$(used beyond)" "$(on_brick beyond)" "blocks beyond a file's end count after a kill"
 truncate -s 2M "$T/q/b0/beyond/file"
-t "and no more when the file system has given them back" wait_for 60 "usage to equal du" usage_is_du beyond
+t "freed blocks beyond a file's end no longer count" wait_for 60 "usage to equal du" usage_is_du beyond
 
 # ---- storms and kills ------------------------------------------------------------------------
 
@@ -139,13 +139,13 @@ for ((round = 1; round <= rounds; round++)); do
     mount_settle "$T/mnt"
     mount_settle "$mount_ns"
     t "round $round: usage equals du ($(cat "$T/storm.out") operations)" settled
-    t "round $round: the limit was kept" test "$(on_brick storm)" -le 8000000
+    t "round $round: the brick holds no more than the limit" test "$(on_brick storm)" -le 8000000
 done
 daemon_stop "${brick_daemon[$T/q/b0]}"
 is "$(getfattr --only-values -n trusted.gfs.squota.size "$T/q/b0/storm" 2>/dev/null | tr -d '\0')" "$(on_brick storm)" \
-    "the xattr on the disk is right then, too"
+    "the xattr on the disk equals du after the stop"
 volume_start q
 mount_settle "$mount_ns"
-t "and after the start" usage_is_du storm
-t "a new count finds the same" setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/storm"
-t "in the background" settled
+t "usage equals du after the start" usage_is_du storm
+t "a recount is accepted" setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/storm"
+t "usage equals du after the recount" settled

@@ -31,11 +31,11 @@ dump() {
 }
 dump
 is "$(section_of open | grep ^fd-count)" "fd-count=2" "the open file has two descriptors"
-is "$(section_of open | grep ^ia_type)" "ia_type=1" "and is a file"
-is "$(section_of closed)" "" "a file that nobody has open is not listed"
+is "$(section_of open | grep ^ia_type)" "ia_type=1" "the open file has the type of a file"
+is "$(section_of closed)" "" "a closed file is not listed"
 is "$(grep -c '^open-inodes=1$' "$T/dump")" 1 "one object is open"
 exec 7>&- 8>&-
 closed() { dump && [[ -z $(section_of open) ]]; }
-t_here "closed, it is listed no more" wait_for 60 "the release" closed
+t_here "the closed file is no longer listed" wait_for 60 "the release" closed
 mount_end "$mnt"
 volume_stop v

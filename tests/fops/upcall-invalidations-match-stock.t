@@ -27,12 +27,12 @@ answers() {
 
 t "Kiln answers every question" answers k "$(cat "$T/${brick_daemon[${volume_bricks[k]}]}.port")" "$T/kiln"
 t "stock answers every question" answers s "${daemon_port[${brick_daemon[${volume_bricks[s]}]}]}" "$T/stock"
-t "they are many" test "$(grep -c 'flags 0x' "$T/stock")" -gt 50
-t "the callbacks are the same" diff "$T/stock" "$T/kiln"
+t "stock has sent more than 50 callbacks" test "$(grep -c 'flags 0x' "$T/stock")" -gt 50
+t "both bricks send the same callbacks" diff "$T/stock" "$T/kiln"
 volume_stop k
 volume_stop s
 
 xlator_options=()
 volume_start k
-t "with the option off, too" answers k "$(cat "$T/${brick_daemon[${volume_bricks[k]}]}.port")" "$T/off"
-is "$(grep -c 'event 1' "$T/off" || true)" 0 "but nobody is told of anything"
+t "Kiln answers every question with the option off" answers k "$(cat "$T/${brick_daemon[${volume_bricks[k]}]}.port")" "$T/off"
+is "$(grep -c 'event 1' "$T/off" || true)" 0 "the brick sends no callback with the option off"
