@@ -24,20 +24,20 @@ figure() {
 }
 
 if [[ $BRICKD == kiln ]]; then
-    t "20 volumes of 2x2, multiplexed" run --volumes 20 --layout 2x2 --workload seed --mux on
+    t "20 multiplexed volumes of 2x2 survive the seed workload" run --volumes 20 --layout 2x2 --workload seed --mux on
     is "$(figure online) $(figure processes)" "80 1" "80 bricks are online in one process"
-    is "$(figure checked) $(figure wrong) $(figure audit)" "2000 0 0" "2000 files are right on every replica, nothing was left"
+    is "$(figure checked) $(figure wrong) $(figure audit)" "2000 0 0" "2000 files are right on every replica, and no brick leaves anything behind"
     if [[ -r /sys/class/zram-control/hot_add ]]; then
         devices=$(ls /sys/block)
-        t "20 volumes of 2x2, each on a zram device of its own" run --volumes 20 --layout 2x2 --workload seed --mux on --ramdisk zram:20
-        is "$(figure online) $(figure checked) $(figure wrong)" "80 2000 0" "80 bricks are online, and 2000 files right"
+        t "20 volumes of 2x2, each on a separate zram device, survive the seed workload" run --volumes 20 --layout 2x2 --workload seed --mux on --ramdisk zram:20
+        is "$(figure online) $(figure checked) $(figure wrong)" "80 2000 0" "80 bricks are online, and 2000 files are right"
         is "$(ls /sys/block)" "$devices" "no zram device is left"
     else
         t_not "without zram in the kernel 20 zram devices are refused" run --volumes 20 --ramdisk zram:20
     fi
-    t "40 volumes that come and go beside two busy ones" run --volumes 2 --layout 2 --churn 20 --mux on
+    t "40 volumes are created and deleted beside two busy volumes" run --volumes 2 --layout 2 --churn 20 --mux on
 fi
-t "a process with all bricks is killed under load" run --volumes 2 --layout 2x2 --kill --mux on
-t "bricks of their own are killed under load, no load sees it" run --volumes 1 --layout 3 --kill --mux off
-t "a host of three is cut off under load, no load sees it" run --hosts 3 --volumes 2 --layout 3 --cut 2 15 --mux on
-t "so is one of a distributed volume" run --hosts 3 --volumes 1 --layout 2x3 --cut 3 20 --mux on
+t "acknowledged changes survive the death of a process with all bricks under load" run --volumes 2 --layout 2x2 --kill --mux on
+t "no load meets an error when single bricks are killed" run --volumes 1 --layout 3 --kill --mux off
+t "no load meets an error when a host of three is cut off" run --hosts 3 --volumes 2 --layout 3 --cut 2 15 --mux on
+t "no load meets an error when a host of a distributed volume is cut off" run --hosts 3 --volumes 1 --layout 2x3 --cut 3 20 --mux on

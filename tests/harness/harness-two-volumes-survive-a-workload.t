@@ -20,11 +20,11 @@ figure() {
         "$dir/run.json" "$1" 2>/dev/null || echo none
 }
 
-t "the seed workload on two volumes of 2x2" "$harness/run" --volumes 2 --layout 2x2 --workload seed --files 20 --brick "$BRICKD" \
+t "two volumes of 2x2 survive the seed workload" "$harness/run" --volumes 2 --layout 2x2 --workload seed --files 20 --brick "$BRICKD" \
     --mux on --json "$dir/run.json"
 is "$(figure online) of $(figure bricks)" "8 of 8" "all bricks are online"
-is "$(figure processes)" 1 "in one process"
-is "$(figure checked) $(figure wrong) $(figure errors)" "40 0 0" "40 files are right on every replica, no errors"
+is "$(figure processes)" 1 "one process serves all bricks"
+is "$(figure checked) $(figure wrong) $(figure errors)" "40 0 0" "40 files are right on every replica, without errors"
 [[ $BRICKD == stock ]] || is "$(figure audit)" 0 "nothing was left of the bricks"
 
 # Four folders with the contents of a 2x2 volume's bricks, made by hand.
@@ -47,7 +47,7 @@ mkdir -p "$dir/mount/d"
 echo one >"$dir/mount/one"
 echo two >"$dir/mount/d/two"
 python3 "$harness/work.py" list "$dir/mount" "$dir/manifest"
-t "bricks that hold what they should pass the check" check
+t "bricks with the expected contents pass the check" check
 damage() {
     whole
     eval "$2"
@@ -75,20 +75,20 @@ damage "a piece that is missing" 'rm "$dir/b1/d/two"'
 damage "a piece too many" 'touch "$dir/b2/more"'
 
 t_not "a wrong command line is refused" "$harness/run" --volumes none
-t_not "so is a cut without hosts" "$harness/run" --cut 1 5
+t_not "a cut without hosts is refused" "$harness/run" --cut 1 5
 
 # The job has a separate process group, as at a terminal.
 set -m
 TMPDIR=$dir "$harness/run" --volumes 1 --layout 2 --brick "$BRICKD" --files 100000 --json "$dir/cut.json" >"$dir/cut.out" 2>&1 &
 run_pid=$!
 set +m
-t "a run that would take long is under way" wait_for 120 "bricks" grep -q "bricks online" "$dir/cut.out"
+t "a long run is under way" wait_for 120 "bricks" grep -q "bricks online" "$dir/cut.out"
 pids=$(pgrep -P "$run_pid")
 place=$(cat "$dir"/kiln-harness.*/*/place)
 kill -INT "$run_pid"
 status=0
 wait "$run_pid" 2>/dev/null || status=$?
-is "$status" 130 "it ends with SIGINT"
+is "$status" 130 "the run ends with SIGINT"
 gone() { local pid; for pid in $pids; do process_gone "$pid" || return 1; done; }
-t "and all that it has started ends" wait_for 60 "its processes to end" gone
-is "$(ls -d "$place" "$dir"/kiln-harness.* 2>/dev/null)" "" "its folders are gone"
+t "all processes of the run end" wait_for 60 "its processes to end" gone
+is "$(ls -d "$place" "$dir"/kiln-harness.* 2>/dev/null)" "" "no folder of the run is left"

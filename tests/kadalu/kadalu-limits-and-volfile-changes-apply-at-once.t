@@ -27,31 +27,31 @@ done
 t "a probe of the port leaves no line in the log" test "$(lines)" -eq "$before"
 getspec() { python3 "$kiln_lib/getspec.py" 127.0.0.10 24007 "$1"; }
 is "$(getspec pool)" "$(wc -c <"$kadalu_volfiles/pool.vol") 0" "GETSPEC answers with the client volfile"
-is "$(getspec /pool)" "$(wc -c <"$kadalu_volfiles/pool.vol") 0" "its key may begin with a slash"
-is "$(getspec other)" "-1 2" "a volfile that is not there is ENOENT"
+is "$(getspec /pool)" "$(wc -c <"$kadalu_volfiles/pool.vol") 0" "GETSPEC accepts a key with a slash in front"
+is "$(getspec other)" "-1 2" "GETSPEC answers ENOENT for a missing volfile"
 echo secret >"$kadalu_dir/outside.vol"
 ln -s ../outside.vol "$kadalu_volfiles/link.vol"
-is "$(getspec ../outside)" "-1 22" "a path out of the folder is EINVAL"
-is "$(getspec link)" "-1 22" "so is a symlink out of it"
+is "$(getspec ../outside)" "-1 22" "GETSPEC answers EINVAL for a path out of the folder"
+is "$(getspec link)" "-1 22" "GETSPEC answers EINVAL for a symlink out of the folder"
 mkfifo "$kadalu_volfiles/pipe.vol"
-is "$(getspec pipe)" "-1 22" "a FIFO holds nobody up"
+is "$(getspec pipe)" "-1 22" "GETSPEC of a FIFO fails at once"
 
 # ---- a PVC -----------------------------------------------------------------------------------
 
 t "the provisioner mounts the pool" kadalu_mount pool "$T/provisioner" kiln --client-pid -14
-t "the CSI driver mounts it" kadalu_mount pool "$T/kiln" kiln
-t "a stock client, too" kadalu_mount pool "$T/stock" stock
-is "$(grep -c 'mount-layers-left-out' "$T/log/mount-kiln.log")" 1 "kiln-mount names the layers that it leaves out once"
-t "by their types" grep -q 'performance/open-behind.*performance/quick-read\|performance/quick-read.*performance/open-behind' "$T/log/mount-kiln.log"
+t "the CSI driver mounts the pool" kadalu_mount pool "$T/kiln" kiln
+t "a stock client mounts the pool" kadalu_mount pool "$T/stock" stock
+is "$(grep -c 'mount-layers-left-out' "$T/log/mount-kiln.log")" 1 "kiln-mount names the left out layers in one log line"
+t "the log line has the types of the layers" grep -q 'performance/open-behind.*performance/quick-read\|performance/quick-read.*performance/open-behind' "$T/log/mount-kiln.log"
 mkdir -p "$T/provisioner/$pvc" "$T/provisioner/info/12/34"
 t "the PVC is marked" setfattr -n trusted.glusterfs.namespace -v true "$T/provisioner/$pvc"
-t "and gets its limit" setfattr -n trusted.gfs.squota.limit -v 1048576 "$T/provisioner/$pvc"
+t "the PVC gets a limit" setfattr -n trusted.gfs.squota.limit -v 1048576 "$T/provisioner/$pvc"
 size_of() { stat -f -c '%b %S' "$1" | awk '{ print $1 * $2 }'; }
-is "$(size_of "$T/provisioner/$pvc")" 1048576 "statvfs tells its size"
-is "$(size_of "$T/kiln/$pvc")" 1048576 "through an ordinary kiln-mount"
-is "$(size_of "$T/stock/$pvc")" 1048576 "and through a stock mount"
+is "$(size_of "$T/provisioner/$pvc")" 1048576 "statvfs shows the limit through the provisioner's mount"
+is "$(size_of "$T/kiln/$pvc")" 1048576 "statvfs shows the limit through an ordinary kiln-mount"
+is "$(size_of "$T/stock/$pvc")" 1048576 "statvfs shows the limit through a stock mount"
 t "512 KiB are written" dd if=/dev/zero of="$T/kiln/$pvc/a" bs=64k count=8 conv=fsync status=none
-t "1 MiB more is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/kiln/$pvc/b" bs=64k count=16 conv=fsync
+t "a write of 1 MiB more is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/kiln/$pvc/b" bs=64k count=16 conv=fsync
 crawl() {
     local used
     used=$(df -B1 --output=used "$T/provisioner/$pvc" | tail -n 1)
@@ -59,10 +59,10 @@ crawl() {
         setfattr -n trusted.glusterfs.namespace -v true "$T/provisioner/$pvc"
 }
 t "the crawler's calls succeed" crawl
-t "a total is EPERM on what is no namespace" fails_with "not permitted" setfattr -n glusterfs.quota.total-usage -v 5 "$T/provisioner/info"
+t "a total for an ordinary folder is EPERM" fails_with "not permitted" setfattr -n glusterfs.quota.total-usage -v 5 "$T/provisioner/info"
 t "the PVC is expanded" setfattr -n trusted.gfs.squota.limit -v 2097152 "$T/provisioner/$pvc"
-is "$(size_of "$T/kiln/$pvc")" 2097152 "and its size seen"
-t "so that there is room" dd if=/dev/zero of="$T/kiln/$pvc/c" bs=64k count=8 conv=fsync status=none
+is "$(size_of "$T/kiln/$pvc")" 2097152 "statvfs shows the size of the expanded PVC"
+t "the expanded PVC has room" dd if=/dev/zero of="$T/kiln/$pvc/c" bs=64k count=8 conv=fsync status=none
 
 # ---- changed volfiles ------------------------------------------------------------------------
 
@@ -74,39 +74,39 @@ exec 7>>"$T/kiln/open"
 kadalu_noatime=off kadalu_client_volfile pool >"$kadalu_volfiles/pool.vol"
 kadalu_reload
 has_off() { [[ $("$1_noatime") == off ]]; }
-t "SIGHUP to the brick: kiln-mount has the changed option" wait_for 30 "the option" has_off kiln
-t "and so has the stock client" wait_for 30 "the option" has_off stock
-t "files stay open meanwhile" eval 'echo text >&7'
+t "kiln-mount has the changed option after SIGHUP to the brick" wait_for 30 "the option" has_off kiln
+t "the stock client has the changed option after SIGHUP to the brick" wait_for 30 "the option" has_off stock
+t "an open file can be written after the change" eval 'echo text >&7'
 exec 7>&-
 
 passes_through() { fails_with "not supported" setfattr -n "glusterfs.quota.$1" -v 5 "$T/provisioner/$pvc"; }
 kadalu_pass_through=true kadalu_brick_volfile pool 0 >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 kadalu_reload
-t "SIGHUP: the brick has the changed option of its own volfile" wait_for 30 "pass-through" passes_through total-usage
-t "then glusterfs.quota.reset is not supported" passes_through reset
-t "nor is glusterfs.quota.disable-check" passes_through disable-check
+t "the brick has the changed option of its own volfile after SIGHUP" wait_for 30 "pass-through" passes_through total-usage
+t "glusterfs.quota.reset is not supported with the quota off" passes_through reset
+t "glusterfs.quota.disable-check is not supported with the quota off" passes_through disable-check
 kadalu_brick_volfile pool 0 >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 kadalu_reload
-t "and quota is on again" wait_for 30 "the layer" crawl
+t "the crawler's calls succeed with the quota on again" wait_for 30 "the layer" crawl
 echo "volume" >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 kadalu_reload
-t "a broken volfile is named in the log" wait_for 30 "the line" grep -q 'pool.*volfile-reread-failed' "$brick_log"
-t "and the brick goes on" ls "$T/kiln/$pvc"
+t "the log names a broken volfile" wait_for 30 "the line" grep -q 'pool.*volfile-reread-failed' "$brick_log"
+t "the brick serves after a broken volfile" ls "$T/kiln/$pvc"
 kadalu_brick_volfile pool 0 >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 
 # ---- a brick that is killed ------------------------------------------------------------------
 
 kadalu_brick_kill pool 0
 kadalu_brick_start pool 0
-t "after a kill kiln-mount is back" wait_for 60 "the mount" stat "$T/kiln/$pvc/a"
-t "and the stock client" wait_for 60 "the mount" stat "$T/stock/$pvc/a"
-is "$(size_of "$T/kiln/$pvc")" 2097152 "the limit is there"
-t "it holds" fails_with "quota exceeded" dd if=/dev/zero of="$T/stock/$pvc/d" bs=64k count=32 conv=fsync
-t "usage is what du counts" eval '[[ $(df -B1 --output=used "$T/provisioner/$pvc" | tail -n 1) -eq $(du -sB1 "$(kadalu_brick_path pool 0)/$pvc" | cut -f 1) ]]'
+t "kiln-mount recovers after a kill of the brick" wait_for 60 "the mount" stat "$T/kiln/$pvc/a"
+t "the stock client recovers after a kill of the brick" wait_for 60 "the mount" stat "$T/stock/$pvc/a"
+is "$(size_of "$T/kiln/$pvc")" 2097152 "the PVC has its limit after the kill"
+t "the limit holds after the kill" fails_with "quota exceeded" dd if=/dev/zero of="$T/stock/$pvc/d" bs=64k count=32 conv=fsync
+t "usage equals du after the kill" eval '[[ $(df -B1 --output=used "$T/provisioner/$pvc" | tail -n 1) -eq $(du -sB1 "$(kadalu_brick_path pool 0)/$pvc" | cut -f 1) ]]'
 kadalu_noatime=on kadalu_client_volfile pool >"$kadalu_volfiles/pool.vol"
 kadalu_reload
 has_on() { [[ $("$1_noatime") == on ]]; }
-t "a mount of before the kill is told of changes, too" wait_for 30 "the option" has_on kiln
-t "so is the stock client" wait_for 30 "the option" has_on stock
+t "a kiln-mount from before the kill gets a changed option" wait_for 30 "the option" has_on kiln
+t "a stock client from before the kill gets a changed option" wait_for 30 "the option" has_on stock
 umount "$T/kiln" "$T/stock" "$T/provisioner"
 t_here "the brick ends with status 0 on SIGTERM" kadalu_bricks_stop

@@ -21,20 +21,20 @@ for type in Replica1 Replica2 Replica3 Arbiter; do
     pool=pool-${type,,}
     kadalu_pool "$pool" "$type"
     t_here "$type: the bricks start without a glusterd" kadalu_bricks_start "$pool"
-    t "$type: kiln-mount mounts it" kadalu_mount "$pool" "$T/$pool-kiln" kiln
-    t "$type: the stock client mounts it" kadalu_mount "$pool" "$T/$pool-stock" stock
+    t "$type: kiln-mount mounts the pool" kadalu_mount "$pool" "$T/$pool-kiln" kiln
+    t "$type: the stock client mounts the pool" kadalu_mount "$pool" "$T/$pool-stock" stock
     is "$(findmnt -n -o SOURCE --mountpoint "$T/$pool-kiln")" "kadalu:$pool" "$type: the mount table names the pool"
-    t "$type: files come and go through kiln-mount" works "$T/$pool-kiln" a
-    t "$type: files come and go through the stock client" works "$T/$pool-stock" b
+    t "$type: files can be made and removed through kiln-mount" works "$T/$pool-kiln" a
+    t "$type: files can be made and removed through the stock client" works "$T/$pool-stock" b
     umount "$T/$pool-kiln" "$T/$pool-stock"
     t_here "$type: the bricks end with status 0 on SIGTERM" kadalu_bricks_stop
 done
 
 kadalu_pool dispersed Disperse
 t_here "Disperse: the bricks start" kadalu_bricks_start dispersed
-t "Disperse: the stock client mounts it" kadalu_mount dispersed "$T/dispersed-stock" stock
-t "Disperse: files come and go through the stock client" works "$T/dispersed-stock" b
-t_not "Disperse: kiln-mount does not mount it" kadalu_mount dispersed "$T/dispersed-kiln" kiln
-t "and names the type that it has not" grep -q 'cluster/disperse' "$T/log/mount-dispersed-kiln.out"
+t "Disperse: the stock client mounts the pool" kadalu_mount dispersed "$T/dispersed-stock" stock
+t "Disperse: files can be made and removed through the stock client" works "$T/dispersed-stock" b
+t_not "Disperse: kiln-mount refuses the pool" kadalu_mount dispersed "$T/dispersed-kiln" kiln
+t "Disperse: kiln-mount names the unsupported type" grep -q 'cluster/disperse' "$T/log/mount-dispersed-kiln.out"
 umount "$T/dispersed-stock"
 t_here "Disperse: the bricks end" kadalu_bricks_stop

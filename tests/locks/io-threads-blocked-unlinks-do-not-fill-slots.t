@@ -11,6 +11,6 @@ export PYTHONDONTWRITEBYTECODE=1
 volume_new v 1x1
 volume_start v
 brick=${volume_bricks[v]}
-t "20 removals wait and nobody else does" \
+t "20 waiting removals delay no other call" \
     python3 "$tests_dir/locks/waiting_removals.py" 127.0.0.1 "$(cat "$T/${brick_daemon[$brick]}.port")" "$brick"
 volume_stop v

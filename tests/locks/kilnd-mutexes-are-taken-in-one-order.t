@@ -52,10 +52,10 @@ said_by() {
 "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -g -shared -fPIC -o "$T/lock-order.so" "$tests_dir/locks/lock-order.c" -ldl
 for what in "${!wrong[@]}"; do
     build_lock_test "${wrong[$what]}"
-    t "locks taken $what are seen" grep '^LOCK ORDER' <(said_by)
+    t "the library detects locks taken $what" grep '^LOCK ORDER' <(said_by)
 done
 build_lock_test "$right"
-is "$(said_by)" "" "locks taken in one order are not"
+is "$(said_by)" "" "the library accepts locks taken in one order"
 
 # A daemon with the library. On a finding the daemon aborts, and the script shows its output with the stacks.
 printf '#!/bin/bash\nLD_PRELOAD=%q exec %q "$@"\n' "$T/lock-order.so" "$KILND" >"$T/kilnd"
@@ -70,8 +70,8 @@ volume_daemon=
 volume_new v 2x1
 volume_start v
 read -r brick other <<<"${volume_bricks[v]}"
-include "a daemon that gets random calls" \
+include "a daemon with the library answers random calls" \
     python3 -B "$tests_dir/wire/live_fuzz.py" "$(cat "$T/v-$BRICKD.port")" "$brick" "$other" --minutes 0.4 --processes 3
-t "it lives" daemon_listens v-kiln
-t_here "it ends well" daemon_stop v-kiln
-is "$(grep -ha '^LOCK ORDER' "$T"/log/*.out)" "" "and found nothing wrong with its locks"
+t "the daemon listens after the calls" daemon_listens v-kiln
+t_here "the daemon ends with status 0" daemon_stop v-kiln
+is "$(grep -ha '^LOCK ORDER' "$T"/log/*.out)" "" "the library has found no wrong order in the daemon"

@@ -12,6 +12,6 @@ export PYTHONDONTWRITEBYTECODE=1
 volume_new v 2x1
 volume_start v
 read -r brick other <<<"${volume_bricks[v]}"
-t "nobody waits for long" \
+t "every call is answered in time" \
     python3 "$tests_dir/locks/many_locks.py" 127.0.0.1 "$(cat "$T/${brick_daemon[$brick]}.port")" "$brick" "$other"
 volume_stop v

@@ -12,7 +12,7 @@ for layout in 1x1 2x2; do
     volume_start "v$layout"
     mount_volume "v$layout" "$T/m1"
     mount_volume "v$layout" "$T/m2"
-    include "$layout: locks end well" python3 "$tests_dir/locks/two_mounts.py" "$T/m1" "$T/m2"
+    include "$layout: every check of locks succeeds" python3 "$tests_dir/locks/two_mounts.py" "$T/m1" "$T/m2"
     mount_end "$T/m1"
     mount_end "$T/m2"
     volume_stop "v$layout"

@@ -13,7 +13,7 @@ volume_start v
 mount_volume v "$T/m1"
 mount_volume v "$T/m2"
 for pair in rename mkdir; do
-    t "$pair, 5 seconds" python3 "$tests_dir/locks/pairs.py" "$pair" 5 "$T/m1" "$T/m2"
+    t "$pair: no deadlock in 5 seconds" python3 "$tests_dir/locks/pairs.py" "$pair" 5 "$T/m1" "$T/m2"
 done
 mount_end "$T/m1"
 mount_end "$T/m2"

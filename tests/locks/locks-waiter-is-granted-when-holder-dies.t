@@ -32,12 +32,12 @@ second=$!
 in_a_lock_call() {
     [[ $(cut -d ' ' -f 1 "/proc/$second/syscall") == 72 ]]
 }
-t "the second mount's waits for it" wait_for 120 "the process to wait" in_a_lock_call
-t_not "and does not have it" wait_for 1 "the lock" test -e "$T/second-has-it"
+t "the second mount's process waits for the lock" wait_for 120 "the process to wait" in_a_lock_call
+t_not "the second mount's process does not have the lock" wait_for 1 "the lock" test -e "$T/second-has-it"
 mount_kill "$T/m1"
-t "it has it when the first client is dead" wait_for 240 "the lock" test -e "$T/second-has-it"
+t "the second mount's process gets the lock when the first client dies" wait_for 240 "the lock" test -e "$T/second-has-it"
 kill "$second"
 wait "$second" || true
 mount_volume v "$T/m3"
-t "and then the lock is free for a third" \
+t "the lock is free for a third process afterwards" \
     python3 -c 'import fcntl, sys; fcntl.lockf(open(sys.argv[1], "r+b"), fcntl.LOCK_EX)' "$T/m3/file"
