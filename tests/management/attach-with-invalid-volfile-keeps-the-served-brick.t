@@ -12,16 +12,16 @@
 [[ $BRICKD == kiln ]] || skip_all "stock glusterfsd ends when a volfile is bad"
 glusterd_bricks_start
 t "a volume is created" gl_create v 1x1
-t "and started" gl volume start v
+t "the volume is started" gl volume start v
 is_online() { [[ $(bricks_online v) == 1 ]]; }
 wait_for 240 "the brick to be online" is_online
 pid=$(glusterd_brick_pids)
 socket=$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A1 -x -e -S | tail -1)
-t "it has a socket" test -S "$socket"
+t "the process has a socket" test -S "$socket"
 
 mnt=$T/mnt
 mkdir "$mnt"
-t "it is mounted" glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v -l "$T/log/mnt.log" "$mnt"
+t "the volume is mounted" glusterfs --process-name fuse -s "$glusterd_host" --volfile-id v -l "$T/log/mnt.log" "$mnt"
 wait_for 240 "the mount" is_glusterfs_mount "$mnt"
 t "a file is written" bash -c "echo data >'$mnt/file'"
 
@@ -46,33 +46,33 @@ PY
 volfile=$(ls /var/lib/glusterd/vols/v/v.*.vol | head -1)
 sed 's/option transport.socket.ssl-enabled off/option transport.socket.ssl-enabled on/' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
-t "the attach of a volfile that asks for TLS is refused by name: $said" grep -q ssl-enabled <<<"$said"
+t "an ATTACH of a volfile with TLS is refused by name: $said" grep -q ssl-enabled <<<"$said"
 sed 's,type features/trash,type features/unheard-of,' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
-t "that of one with an unknown type, too: $said" grep -q unheard-of <<<"$said"
+t "an ATTACH of a volfile with an unknown type is refused by name: $said" grep -q unheard-of <<<"$said"
 id=$(sed -n 's/^ *option volume-id //p' "$volfile" | head -1)
 sed "s/$id/99999999-8d11-4f4e-9a57-1c2d3e4f5a6b/" "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
-t "that of one of another volume on its folder, too: $said" grep -q "volume-id is $id" <<<"$said"
-t "the mount works" bash -c "echo more >>'$mnt/file'"
-is "$(attach "$volfile")" "" "its own volfile once more changes nothing"
+t "an ATTACH of another volume's brick on this folder is refused by name: $said" grep -q "volume-id is $id" <<<"$said"
+t "the mount can be written after the refusals" bash -c "echo more >>'$mnt/file'"
+is "$(attach "$volfile")" "" "an ATTACH of the served volfile succeeds"
 
-t "a new option" gl volume set v features.read-only on
+t "glusterd sets an option" gl volume set v features.read-only on
 is_read_only() { ! { echo more >>"$mnt/file"; } 2>/dev/null; }
-t "reaches the brick" wait_for 240 "the brick to be read-only" is_read_only
-is "$(glusterd_brick_pids)" "$pid" "which is served by the same process"
-t "the volume's status shows it" is_online
+t "the option reaches the brick" wait_for 240 "the brick to be read-only" is_read_only
+is "$(glusterd_brick_pids)" "$pid" "the same process serves the brick"
+t "the volume's status shows the brick online" is_online
 
 rm -f /run/gluster/*.dump.*
-t "a statedump of its calls and inodes alone" gl volume statedump v callpool inode
+t "a statedump of the calls and inodes succeeds" gl volume statedump v callpool inode
 has_dump() { compgen -G "/run/gluster/*.$pid.dump.*" >/dev/null; }
 wait_for 240 "a statedump" has_dump
 cp /run/gluster/*."$pid".dump.* "$T/dump"
-t "has the calls" grep -q '^\[workers\]' "$T/dump"
-t "and the inodes" grep -q '^inodes=' "$T/dump"
-is "$(grep -c '^\[mempool\|^\[xlator\.' "$T/dump" || true)" 0 "and nothing else"
+t "the statedump has the calls" grep -q '^\[workers\]' "$T/dump"
+t "the statedump has the inodes" grep -q '^inodes=' "$T/dump"
+is "$(grep -c '^\[mempool\|^\[xlator\.' "$T/dump" || true)" 0 "the statedump has no other parts"
 
 umount "$mnt"
 t "the volume is stopped" gl volume stop v
 wait_for 240 "the process to end" process_gone "$pid"
-t_not "its socket has gone with it" test -e "$socket"
+t_not "the process removes its socket at the end" test -e "$socket"

@@ -16,29 +16,29 @@ gl volume start v >/dev/null
 online() { wait_for 120 "$1 bricks to be online" bricks_all_online v "$1"; }
 online 2
 pid=$(glusterd_brick_pids)
-is "$(wc -w <<<"$pid")" 1 "one process has both bricks"
+is "$(wc -w <<<"$pid")" 1 "one process serves both bricks"
 socket=$(tr '\0' '\n' <"/proc/$pid/cmdline" | grep -A1 -x -e -S | tail -n 1)
 gone=$T/bricks/v-1
 volfile=$(echo /var/lib/glusterd/vols/v/v.*v-1.vol)
 
-t "a mount" gl_mount v "$T/mnt"
+t "the volume is mounted" gl_mount v "$T/mnt"
 echo before >"$T/mnt/file"
 
-t "a brick is detached" gf_attach -d "$socket" "$gone"
+t "gf_attach detaches a brick" gf_attach -d "$socket" "$gone"
 online 1
-t "the other one serves on" sh -c "echo while >'$T/mnt/file'"
-is "$(cat "$T/bricks/v-1/file")" before "the one that is gone does not see it"
-is "$(glusterd_brick_pids)" "$pid" "the process is the same"
+t "the other brick serves" sh -c "echo while >'$T/mnt/file'"
+is "$(cat "$T/bricks/v-1/file")" before "the detached brick does not get the write"
+is "$(glusterd_brick_pids)" "$pid" "the process serves on"
 mkdir "$T/nowhere"
-t "a brick that is not there is detached without a word" gf_attach -d "$socket" "$T/nowhere"
-t_not "a volfile that is missing is not attached" gf_attach "$socket" "$T/no.vol"
+t "gf_attach of an unknown brick to detach succeeds" gf_attach -d "$socket" "$T/nowhere"
+t_not "gf_attach refuses a missing volfile" gf_attach "$socket" "$T/no.vol"
 is_served() { [[ -n $(find "/proc/$pid/fd" -lname "$gone") ]]; }
-t_not "nothing of it is open" is_served
-t "the brick is attached" gf_attach "$socket" "$volfile"
+t_not "the process has no descriptor of the brick" is_served
+t "gf_attach attaches the brick" gf_attach "$socket" "$volfile"
 wait_for 60 "the brick's root to be open" is_served
-t "once more" gf_attach "$socket" "$volfile"
+t "gf_attach of an attached brick succeeds" gf_attach "$socket" "$volfile"
 # glusterd only knows of bricks that glusterd has attached, with any daemon.
-t "glusterd starts what is there" gl volume start v force
+t "glusterd starts its bricks" gl volume start v force
 online 2
 # Refused until the self-heal daemon has found the brick.
 back() {
@@ -46,12 +46,12 @@ back() {
     [[ $(cat "$gone/file") == while ]]
 }
 wait_for 120 "the file to be healed" back
-is "$(cat "$gone/file")" while "it is healed"
-t "it is detached again" gf_attach -d "$socket" "$gone"
+is "$(cat "$gone/file")" while "the brick is healed"
+t "gf_attach detaches the brick again" gf_attach -d "$socket" "$gone"
 online 1
-t "glusterd starts it" gl volume start v force
+t "glusterd starts the detached brick" gl volume start v force
 online 2
-is "$(glusterd_brick_pids)" "$pid" "in the same process"
+is "$(glusterd_brick_pids)" "$pid" "the same process serves the brick"
 umount "$T/mnt"
 t "stop" gl volume stop v
 t "delete" gl volume delete v

@@ -20,19 +20,19 @@ log=/var/log/glusterfs/bricks/$(tr / - <<<"${brick#/}").log
 brick_pid() { cat /var/run/gluster/vols/v/*-v-0.pid; }
 one_brick() { [[ $(bricks_online v) == 1 ]]; }
 
-t "quota: glusterd takes it" gl volume quota v enable
-t "bitrot: glusterd takes it" gl volume bitrot v enable
+t "glusterd enables the quota" gl volume quota v enable
+t "glusterd enables bitrot" gl volume bitrot v enable
 echo before >"$mnt/before"
 kill -KILL "$(brick_pid)"
 wait_for 120 "a brick to be gone" one_brick
 echo missed >"$mnt/missed"
-t "start force" gl volume start v force
+t "start force succeeds" gl volume start v force
 t_here "the brick that died serves again" wait_for 120 "the brick" bricks_all_online v 2
 has_missed() { [[ -e $brick/missed && $(cat "$brick/missed") == missed ]]; }
 # The self-heal daemon, which was started anew, may not have reached the brick yet.
 t "heal" wait_for 120 "a heal" gl volume heal v
 t_here "the brick is healed" wait_for 120 "the file on the brick that was away" has_missed
-is "$(cat "$brick/before")" before "what it had before is there"
+is "$(cat "$brick/before")" before "the brick has its old files"
 
 if [[ $BRICKD == kiln ]]; then
     for option in server-quota bitrot inode-quota; do
@@ -40,7 +40,7 @@ if [[ $BRICKD == kiln ]]; then
     done
     kill -USR1 "$(brick_pid)"
     dump_says() { grep -qs "^not-built=features/quota server-quota: no limit is kept" /var/run/gluster/*.dump.*; }
-    t_here "the statedump has it" wait_for 60 "a statedump" dump_says
+    t_here "the statedump names the missing features" wait_for 60 "a statedump" dump_says
 
     # By hand, with the socket that glusterd gives to no brick: the same volfile.
     volfile=$(ls /var/lib/glusterd/vols/v/v.$glusterd_host.*bricks-v-1.vol)
@@ -51,18 +51,18 @@ if [[ $BRICKD == kiln ]]; then
     wait_for 120 "kilnd to listen" test -s "$T/port"
     kiln() { "${KILN_BUILD:-$source_dir/build}/kiln" --socket="$T/questions" "$@"; }
     kiln top --once >"$T/top"
-    t "kiln top says how many there are" grep -q "NOT BUILT: 4" "$T/top"
-    t "and which" grep -qE "features/quota +server-quota +no limit is kept" "$T/top"
+    t "kiln top shows the number of missing features" grep -q "NOT BUILT: 4" "$T/top"
+    t "kiln top names a missing feature" grep -qE "features/quota +server-quota +no limit is kept" "$T/top"
     curl -s --unix-socket "$T/questions" http://kiln/metrics >"$T/metrics"
     for label in 'layer="features/quota",option="server-quota"' 'layer="features/bitrot-stub",option="bitrot"' \
         'layer="features/marker",option="quota"'; do
         t "a metric has $label" grep -q "^kiln_brick_unbuilt_feature{.*$label} 1\$" "$T/metrics"
     done
     kill -TERM $pid
-    t_here "it ends well" wait "$pid"
+    t_here "kilnd ends with status 0" wait "$pid"
     is_refused() { "$KILND" -N --strict-features -f "$volfile" --brick-port 0 -l "$T/log/strict.log" </dev/null; }
-    t_not "--strict-features: it does not start" is_refused
-    t "and the log says why" grep -qE "is not built.*start-failed" "$T/log/strict.log"
+    t_not "--strict-features: kilnd does not start" is_refused
+    t "--strict-features: the log names the reason" grep -qE "is not built.*start-failed" "$T/log/strict.log"
     gl volume start v force >/dev/null
     wait_for 120 "both bricks" bricks_all_online v 2
 
@@ -76,11 +76,11 @@ if [[ $BRICKD == kiln ]]; then
     wait_for 240 "glusterd to answer" gluster --mode=script volume list
     refused() { tail -n "+$((seen + 1))" "$log" | grep -qE "is not built.*start-failed"; }
     t_here "a strict brick refuses to start" wait_for 120 "the log to say so" refused
-    t_here "and stays away" one_brick
-    t "quota disable, which the running brick lets through" gl volume quota v disable
-    t "bitrot disable" gl volume bitrot v disable
+    t_here "the strict brick stays offline" one_brick
+    t "glusterd disables the quota" gl volume quota v disable
+    t "glusterd disables bitrot" gl volume bitrot v disable
     gl volume start v force >/dev/null
-    t_here "without them it serves" wait_for 120 "both bricks" bricks_all_online v 2
+    t_here "the strict brick serves without the features" wait_for 120 "both bricks" bricks_all_online v 2
 fi
 umount "$mnt"
 t "stop" gl volume stop v

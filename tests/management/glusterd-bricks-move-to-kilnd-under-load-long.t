@@ -13,7 +13,7 @@ system_cover
 glusterd_start
 layout=2x2
 t "a volume is created" gl_create v $layout
-t "and started by stock" gl volume start v
+t "stock bricks start" gl volume start v
 wait_for 240 "the bricks" bricks_all_online v 4
 bricks=("$T"/bricks/v-{0,1,2,3})
 gl_mount v "$T/mnt"
@@ -36,12 +36,12 @@ kind_of() { readlink "/proc/$(brick_pid "$1")/exe" | grep -q /kilnd && echo kiln
 replace() {
     local number=$1 kind=$2
     kill -KILL "$(brick_pid "$number")"
-    t "$kind for brick $number: the load goes on without" work_on 10
-    t "$kind for brick $number: start force" gl volume start v force
+    t "$kind for brick $number: the load continues without the brick" work_on 10
+    t "$kind for brick $number: start force succeeds" gl volume start v force
     wait_for 240 "all bricks" bricks_all_online v 4
-    is "$(kind_of "$number")" "$kind" "$kind for brick $number: it serves"
+    is "$(kind_of "$number")" "$kind" "$kind for brick $number: the new program serves"
     wait_for 240 "the mount to reach all bricks" gl_mount_reaches "$T/mnt" v $layout
-    t "$kind for brick $number: heal info comes to 0 while the load goes on" wait_for 600 "heal info at 0" no_entries
+    t "$kind for brick $number: heal info reaches 0 under load" wait_for 600 "heal info at 0" no_entries
 }
 
 new=kilnd
@@ -51,18 +51,18 @@ rounds=(0 1 2 3)
 for number in "${rounds[@]}"; do
     replace "$number" $new
 done
-t "the load goes on with all bricks replaced" work_on 20
+t "the load continues with all bricks replaced" work_on 20
 [[ $BRICKD == stock ]] || use_kiln off
 for number in "${rounds[@]}"; do
     replace "$number" stock
 done
-t "the load goes on with all bricks back" work_on 20
+t "the load continues with all bricks back" work_on 20
 touch "$T/stop"
 status=0
 wait "$load" || status=$?
 is "$status" 0 "the load saw no error: $(tail -n 1 "$T/log/load.out")"
 
-t "heal info comes to 0" wait_for 600 "heal info at 0" no_entries
+t "heal info reaches 0" wait_for 600 "heal info at 0" no_entries
 # The listing without leftovers of the stock self-heal daemon, which stock bricks have as well: a file that was moved aside and
 # then got another name keeps its link in the hidden folder on one replica, and so has an additional link there.
 named_listing() {
@@ -80,11 +80,11 @@ for pair in 0 2; do
     t "bricks $pair and $((pair + 1)) are equal" wait_for 240 "equal replicas" named_equal "${bricks[pair]}" "${bricks[pair + 1]}"
 done
 for brick in "${bricks[@]}"; do
-    t "what is left in the hidden folder of $(basename "$brick") has names, too (links, files: $(leftovers "$brick"))" all_have_names "$brick"
+    t "every leftover in the hidden folder of $(basename "$brick") has a name, too (links, files: $(leftovers "$brick"))" all_have_names "$brick"
 done
 for brick in "${bricks[@]}"; do
-    t "the handles of $(basename "$brick") hold" brick_handles_hold "$brick"
+    t "the handles of $(basename "$brick") are right" brick_handles_hold "$brick"
 done
 gl_mount v "$T/fresh"
 wait_for 240 "the new mount to reach all bricks" gl_mount_reaches "$T/fresh" v $layout
-t "all is there that should be" python3 "$tests_dir/faults/load.py" verify "$T/fresh/load" "$T/state"
+t "every acknowledged change is present" python3 "$tests_dir/faults/load.py" verify "$T/fresh/load" "$T/state"

@@ -22,65 +22,65 @@ for v in a b c; do
     wait_for 60 "the bricks of $v to be online" all_online $v
 done
 is "$(bricks_online a) $(bricks_online b) $(bricks_online c)" "4 4 4" "all bricks are online"
-is "$(glusterd_brick_pids | wc -l)" 1 "in one process"
+is "$(glusterd_brick_pids | wc -l)" 1 "one process serves all bricks"
 brick_pid=$(glusterd_brick_pids)
 
 mkdir "$mnt"
 t "a volume is mounted by name" glusterfs --process-name fuse -s "$glusterd_host" --volfile-id b -l "$T/log/mnt.log" "$mnt"
 wait_for 60 "the mount" is_glusterfs_mount "$mnt"
 t "a file is written" bash -c "seq 1000 >'$mnt/file' && mkdir '$mnt/d' && cp '$mnt/file' '$mnt/d/copy'"
-t "and read" cmp "$mnt/file" "$mnt/d/copy"
+t "the file is read" cmp "$mnt/file" "$mnt/d/copy"
 
-t "status clients" bash -c "gluster --mode=script volume status b clients | grep -c 'Clients connected' | grep -x 4"
-t "status client-list" bash -c "gluster --mode=script volume status b client-list | grep -q '^fuse '"
-t "status mem" bash -c "gluster --mode=script volume status b mem | grep -c '^Keepcost' | grep -x 4"
-t "status inode" bash -c "gluster --mode=script volume status b inode | grep -q 'Active Inodes'"
-t "status fd" bash -c "gluster --mode=script volume status b fd | grep -c '^Brick' | grep -x 4"
-t "status detail" bash -c "gluster --mode=script volume status b detail | grep -c '^Online *: Y' | grep -x 4"
+t "status clients shows four bricks" bash -c "gluster --mode=script volume status b clients | grep -c 'Clients connected' | grep -x 4"
+t "status client-list shows the mount" bash -c "gluster --mode=script volume status b client-list | grep -q '^fuse '"
+t "status mem shows four bricks" bash -c "gluster --mode=script volume status b mem | grep -c '^Keepcost' | grep -x 4"
+t "status inode shows active inodes" bash -c "gluster --mode=script volume status b inode | grep -q 'Active Inodes'"
+t "status fd shows four bricks" bash -c "gluster --mode=script volume status b fd | grep -c '^Brick' | grep -x 4"
+t "status detail shows four bricks online" bash -c "gluster --mode=script volume status b detail | grep -c '^Online *: Y' | grep -x 4"
 for flavour in mem clients inode fd; do
     t "status $flavour as XML tells of bricks" bash -c "gluster --mode=script volume status b $flavour --xml | grep -q '<path>$T'"
 done
 
-t "profile start" gl volume profile b start
+t "profile start succeeds" gl volume profile b start
 # The options reach the bricks by way of the volfile.
 sees_profile() { ls -l "$mnt/d" >/dev/null; gl volume profile b info | grep -qE ' LOOKUP$'; }
 wait_for 60 "calls in the profile" sees_profile
 t "profile info has latencies" bash -c "gluster --mode=script volume profile b info | grep -E '[0-9] [un]s .*(LOOKUP|OPENDIR|READDIRP)'"
-t "profile stop" gl volume profile b stop
+t "profile stop succeeds" gl volume profile b stop
 cat "$mnt/file" >/dev/null
-t "top open" bash -c "gluster --mode=script volume top b open | grep -q '/file'"
-t "top write" bash -c "gluster --mode=script volume top b write | grep -q '/file'"
+t "top open shows the file" bash -c "gluster --mode=script volume top b open | grep -q '/file'"
+t "top write shows the file" bash -c "gluster --mode=script volume top b write | grep -q '/file'"
 
-t "an option that forbids writing" gl volume set b features.read-only on
+t "glusterd sets an option that forbids writing" gl volume set b features.read-only on
 wait_for 60 "the bricks to be read-only" refused_write
-t "and that allows it again" gl volume set b features.read-only off
+t "glusterd sets an option that allows writing" gl volume set b features.read-only off
 wait_for 60 "the bricks to take writes" writes
-is "$(glusterd_brick_pids)" "$brick_pid" "no brick was restarted for that"
+is "$(glusterd_brick_pids)" "$brick_pid" "no brick was restarted for the options"
 
 t "heal info finds nothing to heal" bash -c "gluster volume heal b info | grep -c '^Number of entries: 0' | grep -x 4"
 gl volume statedump b >/dev/null
 has_dump() { compgen -G "/run/gluster/*.$brick_pid.dump.*" >/dev/null; }
 wait_for 60 "a statedump" has_dump
-t "barrier enable" gl volume barrier b enable
-t_not "barrier enable once more" gl volume barrier b enable
-t "barrier disable" gl volume barrier b disable
+t "glusterd enables the barrier" gl volume barrier b enable
+t_not "glusterd refuses to enable an enabled barrier" gl volume barrier b enable
+t "glusterd disables the barrier" gl volume barrier b disable
 
-t "one volume is stopped" gl volume stop a
-t "the mount of another serves" bash -c "cat '$mnt/file' >/dev/null && echo x >'$mnt/after-stop'"
-is "$(glusterd_brick_pids)" "$brick_pid" "by the same process"
+t "a volume is stopped" gl volume stop a
+t "the mount of another volume serves" bash -c "cat '$mnt/file' >/dev/null && echo x >'$mnt/after-stop'"
+is "$(glusterd_brick_pids)" "$brick_pid" "the same process serves the other volumes"
 # glusterd keeps the stopped volume's options, so the volume joins the process again.
-t "it is started again at once" gl volume start a
+t "the stopped volume is started at once" gl volume start a
 wait_for 60 "its bricks to be online again" all_online a
-is "$(glusterd_brick_pids)" "$brick_pid" "in the same process"
+is "$(glusterd_brick_pids)" "$brick_pid" "the same process serves the started volume"
 for round in 1 2 3; do
-    t "stop and start, round $round" bash -c "gluster --mode=script volume stop c && gluster --mode=script volume start c"
+    t "a volume stops and starts, round $round" bash -c "gluster --mode=script volume stop c && gluster --mode=script volume start c"
     wait_for 60 "the bricks of c" all_online c
 done
 t "a volume is stopped" gl volume stop c
-t "and deleted" gl volume delete c
+t "the volume is deleted" gl volume delete c
 rm -rf "$T"/bricks/c-*
-t "made anew on the same path" gl_create c 2x2
-t "and started" gl volume start c
+t "the volume is created again on the same path" gl_create c 2x2
+t "the volume is started again" gl volume start c
 wait_for 60 "the bricks of the new volume" all_online c
 
 umount "$mnt"

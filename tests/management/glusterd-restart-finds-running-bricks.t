@@ -19,7 +19,7 @@ new_volume() {
 glusterd_restart() {
     kill -KILL "$glusterd_pid"
     wait_for 120 "glusterd to end" process_gone "$glusterd_pid"
-    t "$1: a file is written while glusterd is away" bash -c "echo away >'$T/mnt/away-$1'"
+    t "$1: a file is written while glusterd is down" bash -c "echo away >'$T/mnt/away-$1'"
     rm -f "$T/glusterd.pid"
     glusterd -N -l "$T/log/glusterd.log" -p "$T/glusterd.pid" >>"$T/log/glusterd.out" 2>&1 </dev/null &
     glusterd_pid=$!
@@ -38,18 +38,18 @@ for mux in off on; do
         glusterd_restart $mux-$round
         online v 2
         online w 2
-        is "$(glusterd_brick_pids | sort)" "$pids" "mux $mux, round $round: the processes are the same"
+        is "$(glusterd_brick_pids | sort)" "$pids" "mux $mux, round $round: the same processes serve"
     done
-    t "mux $mux: status clients" gl volume status v clients
+    t "mux $mux: status clients succeeds" gl volume status v clients
     # The volfile comes over the new connection.
     gl volume set v features.read-only on >/dev/null
     t_here "mux $mux: an option reaches the bricks" wait_for 120 "the bricks to be read-only" refuses_writes
     gl volume set v features.read-only off >/dev/null
-    t_here "mux $mux: and another" wait_for 120 "the bricks to take writes" takes_writes
+    t_here "mux $mux: another option reaches the bricks" wait_for 120 "the bricks to take writes" takes_writes
     umount "$T/mnt"
     for vol in v w; do
-        t "mux $mux: stop $vol" gl volume stop $vol
-        t "mux $mux: delete $vol" gl volume delete $vol
+        t "mux $mux: glusterd stops $vol" gl volume stop $vol
+        t "mux $mux: glusterd deletes $vol" gl volume delete $vol
         rm -rf "$T/bricks/$vol"-*
     done
     wait_for 120 "all to end" none_run
@@ -66,15 +66,15 @@ gl volume stop v >/dev/null
 gl volume set v storage.max-hardlinks 50 >/dev/null
 gl volume start v >/dev/null
 online v 1
-is "$(glusterd_brick_pids | wc -l)" 2 "there are two processes"
+is "$(glusterd_brick_pids | wc -l)" 2 "two processes run"
 glusterd_restart one-name
 online v 1
 is "$(cat "$T/mnt/file")" text "the older process serves"
-t "status clients of its volume ends" timeout 110 gluster --mode=script volume status w clients
-t "status clients of the newer one's too" timeout 110 gluster --mode=script volume status v clients
+t "status clients of the older process's volume ends" timeout 110 gluster --mode=script volume status w clients
+t "status clients of the newer process's volume ends" timeout 110 gluster --mode=script volume status v clients
 umount "$T/mnt"
-t "stop of the older one's volume" gl volume stop w
+t "glusterd stops the older process's volume" gl volume stop w
 t_here "the older process ends" wait_for 120 "the older process to end" process_gone "$old"
-is "$(bricks_online v)" 1 "the newer one's brick is online"
-t "stop of the newer one's volume" gl volume stop v
-t_here "all end" wait_for 120 "all to end" none_run
+is "$(bricks_online v)" 1 "the newer process's brick is online"
+t "glusterd stops the newer process's volume" gl volume stop v
+t_here "all brick processes end" wait_for 120 "all to end" none_run

@@ -46,39 +46,39 @@ for mux in off on; do
     gl volume set all cluster.brick-multiplex $mux >/dev/null
     vol=with-$mux other=free-$mux
     for one in $vol $other; do
-        t "$one: created" gl_create $one 1x3
-        t "$one: started" gl volume start $one
+        t "$one: glusterd creates the volume" gl_create $one 1x3
+        t "$one: glusterd starts the volume" gl volume start $one
         wait_for 240 "the bricks of $one" all_up $one 3
     done
-    t "$vol: server-quorum-type server" gl volume set $vol cluster.server-quorum-type server
+    t "$vol: glusterd sets the server quorum" gl volume set $vol cluster.server-quorum-type server
     mkdir -p "$mnt"
-    t "$vol: mounted" glusterfs --process-name fuse -s "$hosts_net.1" --volfile-id $vol -l "$T/log/mount-$vol.log" "$mnt"
+    t "$vol: the volume is mounted" glusterfs --process-name fuse -s "$hosts_net.1" --volfile-id $vol -l "$T/log/mount-$vol.log" "$mnt"
     wait_for 240 "the mount" is_glusterfs_mount "$mnt"
     t "$vol: files are written" bash -c "for i in 1 2 3 4 5; do echo before >'$mnt/f'\$i || exit; done"
 
     host_cut 3
     # The other hosts consider the lost host connected until their pings time out.
     wait_for 240 "host 3 to stop the volume's brick" is_down $vol 3
-    tap_ok "$vol: the host that is alone stops its brick"
-    t "$vol: no process there holds the brick's folder" wait_for 120 "the folder to be let go" nobody_serves $vol
-    t "$other: a volume without server quorum keeps its brick there" is_up $other 3
+    tap_ok "$vol: the lost host stops its brick"
+    t "$vol: no process of the lost host holds the brick's folder" wait_for 120 "the folder to be let go" nobody_serves $vol
+    t "$other: the brick of a volume without server quorum stays online there" is_up $other 3
     # Their glusterds answer when they have noticed the loss of the third host.
     for h in 1 2; do
-        t "$vol: host $h keeps its brick" wait_for 240 "host $h to answer" is_up $vol $h
+        t "$vol: the brick of host $h stays online" wait_for 240 "host $h to answer" is_up $vol $h
     done
-    t "$vol: files are written on two" timeout 240 bash -c "for i in 3 4 5 6 7; do echo after >'$mnt/f'\$i || exit; done"
+    t "$vol: files are written on two bricks" timeout 240 bash -c "for i in 3 4 5 6 7; do echo after >'$mnt/f'\$i || exit; done"
 
     host_join 3
     wait_for 240 "host 3 to start the volume's brick" is_up $vol 3
-    tap_ok "$vol: the host that is back starts its brick"
+    tap_ok "$vol: the returned host starts its brick"
     wait_for 240 "all bricks to be online" all_up $vol 3
-    t "$vol: what was missed is healed" wait_for 240 "the replicas to be equal" healed $vol
-    is "$(cat "$T"/bricks/$vol-2/f[1-7] | sort | uniq -c | xargs)" "5 after 2 before" "$vol: the brick has all that was written"
+    t "$vol: the missed changes are healed" wait_for 240 "the replicas to be equal" healed $vol
+    is "$(cat "$T"/bricks/$vol-2/f[1-7] | sort | uniq -c | xargs)" "5 after 2 before" "$vol: the brick has all written files"
 
     umount "$mnt"
     for one in $vol $other; do
-        t "$one: stop" gl volume stop $one
-        t "$one: delete" gl volume delete $one
+        t "$one: glusterd stops the volume" gl volume stop $one
+        t "$one: glusterd deletes the volume" gl volume delete $one
         rm -rf "$T/bricks/$one"-*
     done
 done
@@ -86,5 +86,5 @@ if [[ $BRICKD == kiln ]]; then
     for h in 1 2 3; do
         host_run $h sh -c 'cat /var/log/glusterfs/bricks/*.log' >"$T/log/bricks-$h.log"
     done
-    is "$(cat "$T"/log/bricks-?.log | grep -cE 'graph-audit')" 0 "nothing was left of any brick"
+    is "$(cat "$T"/log/bricks-?.log | grep -cE 'graph-audit')" 0 "kilnd keeps nothing of any detached brick"
 fi

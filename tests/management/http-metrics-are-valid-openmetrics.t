@@ -30,50 +30,50 @@ scrape() {
 value() {
     python3 "$tests_dir/management/openmetrics.py" "$T/metrics" "$@"
 }
-t "a scrape" scrape http://127.0.0.1:9421/metrics
+t "/metrics answers" scrape http://127.0.0.1:9421/metrics
 # The last close of a file reaches the brick some time after it.
 one_is_open() {
     scrape http://127.0.0.1:9421/metrics && [[ $(value kiln_brick_open_files volume=v "brick_path=$first") == 1 ]]
 }
-t "one file is open" wait_for 120 "one open file" one_is_open
+t "/metrics counts one open file" wait_for 120 "one open file" one_is_open
 families() {
     value >"$T/unsorted" && LC_ALL=C sort "$T/unsorted" >"$T/families"
 }
-t "it is OpenMetrics" families
+t "/metrics is valid OpenMetrics" families
 content_type=$(curl -sS --max-time 120 -o /dev/null -w '%{content_type}' --unix-socket "$T/http" http://kiln/metrics)
-is "$content_type" "application/openmetrics-text; version=1.0.0; charset=utf-8" "and says so, on the socket too"
+is "$content_type" "application/openmetrics-text; version=1.0.0; charset=utf-8" "the socket's answer has the content type of OpenMetrics"
 
 sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$source_dir/doc/metrics.md" | LC_ALL=C sort >"$T/listed"
-t "doc/metrics.md lists the families, and no others" diff "$T/listed" "$T/families"
+t "doc/metrics.md lists exactly the families of /metrics" diff "$T/listed" "$T/families"
 
 of_brick=(volume=v "brick_path=$first")
 is "$(value gluster_brick_up "${of_brick[@]}")" 1 "the brick is up"
-is "$(value kiln_brick_written_bytes_total "${of_brick[@]}")" $((20 * 8 * 4096)) "bytes written"
-is "$(value kiln_brick_fop_calls_total "${of_brick[@]}" fop=create)" 20 "calls of CREATE"
-is "$(value kiln_brick_fop_duration_seconds_count "${of_brick[@]}" fop=create)" 20 "and so many durations"
-is "$(value gluster_volume_profile_fop_hits volume=v "brick=$first" fop=CREATE)" 20 "under the dashboards' name too"
-is "$(value kiln_brick_clients "${of_brick[@]}")" 1 "by one client"
-is "$(value kiln_brick_locks_waiting "${of_brick[@]}")" 0 "no lock waits"
-is "$(value kiln_bricks state=serving)" 2 "bricks of the process"
+is "$(value kiln_brick_written_bytes_total "${of_brick[@]}")" $((20 * 8 * 4096)) "/metrics has the written bytes"
+is "$(value kiln_brick_fop_calls_total "${of_brick[@]}" fop=create)" 20 "/metrics has the calls of CREATE"
+is "$(value kiln_brick_fop_duration_seconds_count "${of_brick[@]}" fop=create)" 20 "/metrics has as many durations of CREATE"
+is "$(value gluster_volume_profile_fop_hits volume=v "brick=$first" fop=CREATE)" 20 "/metrics has the calls of CREATE under the dashboards' name"
+is "$(value kiln_brick_clients "${of_brick[@]}")" 1 "/metrics has one client"
+is "$(value kiln_brick_locks_waiting "${of_brick[@]}")" 0 "/metrics has no waiting lock"
+is "$(value kiln_bricks state=serving)" 2 "/metrics has the bricks of the process"
 is "$(value kiln_process_threads)" "$(proc_threads "${daemon_pid[$(volume_daemons v)]}")" "threads"
 is "$(value gluster_brick_capacity_bytes_total "${of_brick[@]}")" \
-    "$(($(stat -f -c '%b * %S' "$first")))" "the size of the disk"
+    "$(($(stat -f -c '%b * %S' "$first")))" "/metrics has the size of the disk"
 is_positive() {
     python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > 0)' "$(value "$@")"
 }
-t "memory of the brick" is_positive kiln_brick_memory_bytes "${of_brick[@]}"
-t "p99 of WRITE" is_positive kiln_brick_fop_duration_quantile_seconds "${of_brick[@]}" fop=writev quantile=0.99
+t "/metrics has the memory of the brick" is_positive kiln_brick_memory_bytes "${of_brick[@]}"
+t "/metrics has the p99 of WRITE" is_positive kiln_brick_fop_duration_quantile_seconds "${of_brick[@]}" fop=writev quantile=0.99
 exec 5<&-
 
 "$KILND" -N -f "${brick_volfile[${volume_bricks[w]}]}" --brick-name 'a "quoted\ name' --brick-port 0 --port-file "$T/w.port" \
     -l "$T/log/w.log" --management-socket "$T/http-w" &
 pid=$!
 wait_for 120 "the other kilnd" test -s "$T/w.port"
-t "a brick with a strange name" scrape --unix-socket "$T/http-w" http://kiln/metrics
-t "is OpenMetrics, too" families
-is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "and is found by its name"
+t "/metrics answers for a brick with a strange name" scrape --unix-socket "$T/http-w" http://kiln/metrics
+t "the answer with the strange name is valid OpenMetrics" families
+is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "the brick is found by the strange name"
 kill -TERM "$pid"
-t_here "and ends well" wait "$pid"
+t_here "kilnd ends with status 0" wait "$pid"
 
 top() {
     curl -sS --fail --max-time 120 --unix-socket "$T/http" "http://kiln/top$1"
@@ -88,7 +88,7 @@ for b in told["bricks"]:
         assert 0 < fop["p50_us"] <= fop["p99_us"] and 0 < fop["share"] < 100, fop
         print(b["volume"], round(fop["ops"] * told["seconds"]), b["clients"])' "$first"
 }
-is "$(creates_of)" "v 20 1" "/top tells the same"
+is "$(creates_of)" "v 20 1" "/top has the same figures"
 # 20 files are made within the second that is asked about.
 top "?ms=3000&slow=0" >"$T/top" &
 pid=$!
@@ -96,7 +96,7 @@ sleep 0.5
 for i in $(seq 20); do
     : >"$T/mnt/g$i"
 done
-t_here "/top of three seconds" wait "$pid"
+t_here "/top of three seconds answers" wait "$pid"
 is "$(python3 -c '
 import json, sys
 told = json.load(open(sys.argv[2]))
@@ -105,8 +105,8 @@ brick, = [b for b in told["bricks"] if b["brick"] == sys.argv[1]]
 fops = {f["fop"]: f for f in brick["fops"]}
 assert "writev" not in fops and abs(sum(f["share"] for f in fops.values()) - 100) < 0.1, fops
 print(round(fops["create"]["ops"] * told["seconds"]), len(brick["slow"]), brick["client_list"][0]["received"] > 0)' \
-    "$first" "$T/top")" "20 0 True" "has what was done in them"
+    "$first" "$T/top")" "20 0 True"/top of three seconds has the calls of that time"has what was done in them"
 for bad in ms=60001 ms=-1 ms= ms=1s slow=x; do
-    is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' --unix-socket "$T/http" "http://kiln/top?$bad")" 400 "$bad is refused"
+    is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' --unix-socket "$T/http" "http://kiln/top?$bad")" 400 "/top?$bad is refused"
 done
-is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top)" 404 "but not at the address"
+is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/top)" 404 "the TCP address does not serve /top"

@@ -20,7 +20,7 @@ read -r first second <<<"${volume_bricks[v]}"
 get() {
     curl -sS --max-time 120 --unix-socket "$T/http" -o "$T/json" -w '%{http_code}' "http://kiln/statedump.json$1"
 }
-is "$(get "")" 200 "all bricks"
+is "$(get "")" 200 "/statedump.json answers for all bricks"
 
 # Every brick has the sections and keys of the text, in their order.
 same_as_text() {
@@ -62,17 +62,17 @@ sizes = [p["bytes"] for p in state["top"]]
 assert sizes == sorted(sizes, reverse=True) and len(sizes) == 20, sizes
 PY
 }
-t "say what the text says, as the schema wants it" same_as_text "$(dump_take "${daemon_pid[$(volume_daemons v)]}" "$T")"
+t "the JSON has the figures of the text, and matches the schema" same_as_text "$(dump_take "${daemon_pid[$(volume_daemons v)]}" "$T")"
 
 bricks_in() {
     python3 -c 'import json, sys; print(*[(b["brick"], b["is_cut"]) for b in json.load(open(sys.argv[1]))["bricks"]])' "$T/json"
 }
-is "$(get "?brick=$second")" 200 "one brick"
-is "$(bricks_in)" "('$second', False)" "is that one"
-is "$(get "?brick=$first&max_bytes=100")" 200 "little of it"
-is "$(bricks_in)" "('$first', True)" "is cut, and says so"
-is "$(get "?brick=/none")" 404 "a brick that is not there"
+is "$(get "?brick=$second")" 200 "/statedump.json answers for a single brick"
+is "$(bricks_in)" "('$second', False)" "the answer has only that brick"
+is "$(get "?brick=$first&max_bytes=100")" 200 "/statedump.json answers with a bound on the size"
+is "$(bricks_in)" "('$first', True)" "the answer is cut, and says so"
+is "$(get "?brick=/none")" 404 "an unknown brick is 404"
 for bad in 0 -1 x 99999999999999999999 1k; do
     is "$(get "?max_bytes=$bad")" 400 "max_bytes=$bad is refused"
 done
-is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/statedump.json)" 404 "not at the address"
+is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' http://127.0.0.1:9421/statedump.json)" 404 "the TCP address does not serve /statedump.json"

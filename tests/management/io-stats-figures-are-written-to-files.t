@@ -37,12 +37,12 @@ ln -s "$T/victim" "$stats/.${file##*/}.new"
 volume_start v
 mount_volume v "$T/mnt" plain
 dd if=/dev/zero of="$T/mnt/f" bs=4096 count=10 oflag=direct status=none
-t "the file is there" wait_for 60 "the file" test -s "$file"
-t "it counts ten writes of 4 KiB" wait_for 60 "the counts" counts write_4kb 10
-t "and as calls" counts fop.write.count 10
-t "and their bytes" counts bytes_written 40960
+t "the brick writes the file" wait_for 60 "the file" test -s "$file"
+t "the file counts ten writes of 4 KiB" wait_for 60 "the counts" counts write_4kb 10
+t "the file counts ten calls of WRITE" counts fop.write.count 10
+t "the file counts the written bytes" counts bytes_written 40960
 t "the longest write took some microseconds" awk -v us="$(figure fop.write.latency_max_usec)" 'BEGIN { exit !(us > 1 && us < 1e8) }'
-t_not "the link's target was not made" test -e "$T/victim"
+t_not "the brick does not follow a symbolic link" test -e "$T/victim"
 # For three seconds: as many files are written.
 reads_whole() {
     python3 - "$file" <<'EOF'
@@ -54,13 +54,13 @@ while time.monotonic() < until:
     json.JSONDecoder().raw_decode(text[end:].lstrip())
 EOF
 }
-t "a reader never meets a part of the file" reads_whole
+t "a reader never sees a partial file" reads_whole
 
 # A file replaces the folder.
 mv "$stats" "$stats.away"
 echo >"$stats"
 log_says() { [[ $(cat "$T"/log/kiln*.log "$T"/log/*.log | sort -u | grep -c 'io-stats-file') == "$1" ]]; }
-t "a file that cannot be written is logged" wait_for 60 "the log" log_says 1
+t "the log names a file that cannot be written" wait_for 60 "the log" log_says 1
 rm "$stats"
-t "the next file is written" wait_for 60 "the file" test -s "$file"
-t "the log says it once" log_says 1
+t "the brick writes the next file" wait_for 60 "the file" test -s "$file"
+t "the log has one line about the failure" log_says 1

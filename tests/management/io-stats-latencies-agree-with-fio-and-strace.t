@@ -34,7 +34,7 @@ is_traced() {
     grep -qx "TracerPid:[[:space:]]*$tracer" /proc/"$front_pid"/task/*/status &&
         ! grep -qx "TracerPid:[[:space:]]*0" /proc/"$front_pid"/task/*/status
 }
-t "kilnd is traced" wait_for 120 "strace to trace each thread" is_traced
+t "strace traces every thread of kilnd" wait_for 120 "strace to trace each thread" is_traced
 t "fio reads and writes by gfapi" fio --name=gfapi --ioengine=gfapi --volume=v --brick=127.0.0.1 --filename=file --rw=randrw --bs=4k \
     --size=4m --io_size=4m --iodepth=1 --allow_file_create=0 --output-format=json+ --output="$T/fio.json"
 kiln --json volume profile v >"$T/profile"
@@ -54,7 +54,7 @@ print("%.0f" % sorted(took)[100])' "$(kiln --json status v | python3 -c 'import 
 null_us=$(nulls)
 kill -INT "$tracer"
 wait "$tracer" || true
-include "kilnd and fio agree" python3 - "$T" "$null_us" <<'EOS'
+include "the latencies of kilnd agree with fio's" python3 - "$T" "$null_us" <<'EOS'
 import json, re, sys
 folder, null_us = sys.argv[1], sys.argv[2]
 EDGE_NS, ERROR, WAIT_US = 1 << 25, 1 + 1 / 64, 40000

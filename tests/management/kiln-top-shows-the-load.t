@@ -46,9 +46,9 @@ PY
 }
 t "kiln top --once --json sees the writes" wait_for 240 "writes in a second" sees_load
 kiln top --once >"$T/top.txt"
-t "as text: operations" grep -Eq "^\S*$first +writev +[0-9]" "$T/top.txt"
+t "kiln top as text shows the operations" grep -Eq "^\S*$first +writev +[0-9]" "$T/top.txt"
 t "clients" grep -Eq "/b0 +\S.* 127\.0\.0\.1:[0-9]+" "$T/top.txt"
-is "$(awk 'length($0) > 80 && !/ bricks  cpu/' "$T/top.txt")" "" "in 80 columns"
+is "$(awk 'length($0) > 80 && !/ bricks  cpu/' "$T/top.txt")" "" "kiln top fits into 80 columns"
 
 # live VIEW: types the keys into a terminal, whose output goes to $T/screen.
 live() {
@@ -70,20 +70,20 @@ KILN_BIN=${KILND%/*}/kiln
 # Ncurses writes only the differences to the last screen, so each view is checked by a text that no earlier view has at
 # the same place.
 declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [b]='out/s' [q]='queue')
-t "live: bricks, operations, clients, the end" live "f c r b q"
+t "live kiln top shows bricks, operations and clients, and ends" live "f c r b q"
 touch "$T/enough"
 wait "$load" || true
 
 status=0
 kiln top --once --socket=/none >/dev/null 2>"$T/said" || status=$?
-is "$status" 2 "an argument that top does not know is refused"
+is "$status" 2 "an unknown argument is refused"
 status=0
 kiln top </dev/null >"$T/out" 2>"$T/said" || status=$?
-is "$status" 2 "without a terminal it is refused"
-t "and says what works" grep -q -- "--once" "$T/said"
+is "$status" 2 "live kiln top without a terminal is refused"
+t "the message names the option that works" grep -q -- "--once" "$T/said"
 mount_end "$T/mnt"
 volume_stop v
 status=0
 kiln top --once >/dev/null 2>"$T/said" || status=$?
-is "$status" 3 "without a kilnd: exit status 3"
-t "and says so" grep -q "does not answer" "$T/said"
+is "$status" 3 "kiln top without a kilnd has exit status 3"
+t "the message says that kilnd does not answer" grep -q "does not answer" "$T/said"

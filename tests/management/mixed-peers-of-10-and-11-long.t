@@ -61,10 +61,10 @@ host_new 2
 t "host 1 has version 10" bash -c "nsenter -t ${host_pid[1]} --mount --root -- glusterd --version | head -n 1 | grep -q ' 10\.'"
 t "host 2 has version 11" bash -c "nsenter -t ${host_pid[2]} --mount --root -- glusterd --version | head -n 1 | grep -q ' 11\.'"
 t "host 1 takes host 2 into its pool" gl peer probe 10.99.1.2
-t_here "both are peers" wait_for 120 "the peers" peers
+t_here "both hosts are peers" wait_for 120 "the peers" peers
 t "a volume of one brick on each host is created" gl volume create v replica 2 "$(brick 1 a)" "$(brick 2 a)" force
 t "host 2 starts the volume" gl2 volume start v
-t_here "both bricks are online" wait_for 120 "the bricks" online 2
+t_here "both bricks are online after the start" wait_for 120 "the bricks" online 2
 if [[ $BRICKD == kiln ]]; then
     t "kilnd serves the brick of host 1" bash -c "tr '\0' ' ' </proc/$(cat "$(on 1 sh -c "cd /; echo /run/gluster/vols/v/*.pid" | sed "s#^#/proc/${host_pid[1]}/root#")")/maps | grep -q kilnd"
     t "kilnd serves the brick of host 2" bash -c "tr '\0' ' ' </proc/$(cat "$(on 2 sh -c "cd /; echo /run/gluster/vols/v/*.pid" | sed "s#^#/proc/${host_pid[2]}/root#")")/maps | grep -q kilnd"
@@ -80,12 +80,12 @@ m1=/proc/${host_pid[1]}/root$T/mnt1
 m2=/proc/${host_pid[2]}/root$T/mnt2
 for i in {1..30}; do echo "ten $i" >"$m1/f-ten-$i"; echo "eleven $i" >"$m2/f-eleven-$i"; done
 want=$(sum "$m1")
-t "the client of 11.1 reads the files of both" same "$m2"
+t "the client of 11.1 reads the files of both clients" same "$m2"
 mkdir "$T/kiln"
 on 1 "$KILN_MOUNT" -s 10.99.1.2 --volfile-id v -l "$T/log/kiln-mount.log" "$T/kiln"
 k=/proc/${host_pid[1]}/root$T/kiln
 wait_for 120 "kiln-mount" on 1 mountpoint -q "$T/kiln"
-t "kiln-mount, from the glusterd of 11.1, reads the files of both" same "$k"
+t "kiln-mount, from the glusterd of 11.1, reads the files of both clients" same "$k"
 t "volume status from 11.1 shows both bricks" bash -c "nsenter -t ${host_pid[2]} --mount --net --root --wd=/ -- gluster --mode=script volume status v detail | grep -c 'Online.*Y' | grep -qx 2"
 t "an option set on 10.3 is live" gl volume set v performance.client-io-threads off
 t "an option set on 11.1 is live" gl2 volume set v storage.health-check-interval 20
@@ -106,7 +106,7 @@ t "replace-brick moves the replica of host 2" gl2 volume replace-brick v "$(bric
 t_here "the new brick is online" wait_for 120 "the bricks" online 2
 filled() { same "/proc/${host_pid[2]}/root$T/host2/b"; }
 t_here "the new brick is filled" wait_for 240 "the new brick to be filled" filled
-t_here "nothing is pending" wait_for 240 "heal" healed
+t_here "no heal is pending" wait_for 240 "heal" healed
 t "add-brick adds a second pair" gl volume add-brick v "$(brick 1 c)" "$(brick 2 c)" force
 t_here "four bricks are online" wait_for 120 "the bricks" online 4
 t "rebalance starts" gl2 volume rebalance v start force

@@ -41,10 +41,10 @@ twins_mount
 echo "from before" >"$T/mnt-b/before"
 set_both features.trash on
 acts .trashcan
-t "the folder is there, and nothing in it" diff <(tree "$T/bricks/twin-a-0") <(tree "$T/bricks/twin-b-0" | grep -v before)
+t "the trash folder exists and is empty" diff <(tree "$T/bricks/twin-a-0") <(tree "$T/bricks/twin-b-0" | grep -v before)
 rm "$T/mnt-b/before"
 if [[ $BRICKD == kiln ]]; then
-    is "$(cat "$T"/bricks/twin-b-0/.trashcan/before_*)" "from before" "a file from before is kept"
+    is "$(cat "$T"/bricks/twin-b-0/.trashcan/before_*)" "from before" "a removed file from before is kept"
 fi
 rm -f "$T"/bricks/twin-b-0/{,.trashcan/}before*
 twins_run bash -c 'cd MNT && mkdir -p d/e shut/in other && chmod 700 shut && chown 1234:1234 shut && for i in {1..9}; do echo text$i >d/e/f$i; done &&
@@ -56,19 +56,19 @@ counts() {
     done)
 }
 twins_run bash -c 'cd MNT && echo 1 >c1 && ln c1 c2 && ln c1 d/c3 && ln c1 d/c4 && mv c2 other/c2 && rm d/c4 && ln -s x d/cs && mv d/cs cs'
-is "$(counts twin-b)" "$(counts twin-a)" "names are counted as stock counts them"
+is "$(counts twin-b)" "$(counts twin-a)" "removed names are counted as with stock"
 twins_run bash -c 'cd MNT && rm d/e/f1 d/e/f2 shut/in/x top other/o && ln d/e/f3 d/e/l3 && rm d/e/l3 && ln -s nowhere s && rm s && mkfifo p && rm p &&
     touch empty && rm empty && truncate -s 2 d/e/f4 && echo new >d/e/f5 && echo 1 >n1 && echo 2 >n2 && mv n1 n2'
-t "the same files lie there, as they were" same_trees
-t "they are many" test "$(tree "$T/bricks/twin-b-0" | grep -c _TIME)" -eq 8
+t "the trash of both bricks has the same files" same_trees
+t "the trash has eight files" test "$(tree "$T/bricks/twin-b-0" | grep -c _TIME)" -eq 8
 gfids() { getfattr -n trusted.gfid -e hex "$T/bricks/$1-0/.trashcan" 2>/dev/null | tail -2; }
-is "$(gfids twin-b)" "$(gfids twin-a)" "the folder's gfid is stock's"
+is "$(gfids twin-b)" "$(gfids twin-a)" "the trash folder has stock's gfid"
 for command in "rmdir .trashcan" "mv .trashcan x" "mkdir .trashcan" "mv -T other .trashcan"; do
-    t_not "stock: $command" bash -c "cd '$T/mnt-a' && $command"
-    t_not "Kiln: $command" bash -c "cd '$T/mnt-b' && $command"
+    t_not "stock refuses: $command" bash -c "cd '$T/mnt-a' && $command"
+    t_not "Kiln refuses: $command" bash -c "cd '$T/mnt-b' && $command"
 done
-t "what lies there is removed for good" twins_run bash -c 'cd MNT && mkdir .trashcan/mine && touch .trashcan/mine/a && rm .trashcan/mine/a && rmdir .trashcan/mine'
-t "and nothing is left of it" same_trees
+t "a removal inside of the trash succeeds" twins_run bash -c 'cd MNT && mkdir .trashcan/mine && touch .trashcan/mine/a && rm .trashcan/mine/a && rmdir .trashcan/mine'
+t "the file removed inside of the trash is gone" same_trees
 
 set_both features.trash-eliminate-path d/e,/other/
 set_both features.trash-max-filesize 1MB
@@ -76,8 +76,8 @@ set_both features.trash-dir bin
 acts bin
 twins_run bash -c 'cd MNT && mkdir -p d/ex other/deep && rm d/e/f3 && touch other/deep/x d/ex/x && rm other/deep/x d/ex/x &&
     head -c 1048576 /dev/zero >fits && head -c 1048577 /dev/zero >large && rm fits large'
-t "another folder, a limit and parts that are left out: the same" same_trees
-is "$(ls "$T/bricks/twin-b-0/bin/d")" "$(printf 'e\nex')" "what is left out is not there"
+t "both bricks act alike on another folder, a limit and excluded folders" same_trees
+is "$(ls "$T/bricks/twin-b-0/bin/d")" "$(printf 'e\nex')" "the trash has only the expected folders"
 set_both features.trash-dir .trashcan
 set_both features.trash-internal-op on
 acts .trashcan
@@ -88,8 +88,8 @@ for vol in twin-a twin-b; do
     wait_for 120 "the mount" gl_mount_reaches "${twin_mnt[$vol]}" "$vol" 1x1
 done
 acts .trashcan
-t "after a restart, with a folder for what heal removes" same_trees
-t_not "which nobody removes" twins_run rmdir MNT/.trashcan/internal_op
+t "both bricks have a folder for removals by heals after a restart" same_trees
+t_not "the folder for removals by heals cannot be removed" twins_run rmdir MNT/.trashcan/internal_op
 twins_run gl volume reset VOL features.trash-eliminate-path >/dev/null
 
 if [[ $BRICKD == kiln ]]; then
@@ -98,39 +98,39 @@ if [[ $BRICKD == kiln ]]; then
     # -- who may see it
     mkdir "$m/open" && echo a >"$m/open/a" && rm "$m/open/a"
     chmod 700 "$m/open" && echo secret >"$m/open/secret" && rm "$m/open/secret"
-    t "what is removed from a closed folder lies there" compgen -G "$b/.trashcan/open/secret_*"
-    t_not "a user does not read it" as_user cat "$(echo "$b"/.trashcan/open/secret_*)"
+    t "a file removed from a closed folder is in the trash" compgen -G "$b/.trashcan/open/secret_*"
+    t_not "a user cannot read the file of a closed folder" as_user cat "$(echo "$b"/.trashcan/open/secret_*)"
     seen_in() { as_user ls "$m/.trashcan/$1"; }
     # A folder of the trash has no gfid for its first second; clients do not see it.
-    t "root sees it through the mount" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/open/secret_*"
-    t_not "a user does not, through the mount" seen_in open
+    t "root reads the file of a closed folder through the mount" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/open/secret_*"
+    t_not "a user cannot read the file of a closed folder through the mount" seen_in open
     mkdir "$m/all" && chmod 1777 "$m/all" && as_user bash -c "echo mine >'$m/all/mine' && rm '$m/all/mine'"
-    t "a user sees what everybody could see" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/all/mine_*"
-    t_not "and makes nothing there" as_user touch "$m/.trashcan/all/new"
-    t_not "nor removes anything" as_user bash -c "rm -f '$m'/.trashcan/all/mine_*"
+    t "a user reads the file of a readable folder" wait_for 60 "the folder" bash -c "cat '$m'/.trashcan/all/mine_*"
+    t_not "a user cannot make a file in the trash" as_user touch "$m/.trashcan/all/new"
+    t_not "a user cannot remove a file from the trash" as_user bash -c "rm -f '$m'/.trashcan/all/mine_*"
     # -- the same name again and again
     for i in 1 2 3 4; do
         echo "$i" >"$m/again"
         rm "$m/again"
     done
-    is "$(cat "$b"/.trashcan/again_* | sort | xargs)" "1 2 3 4" "files of one name are all kept"
+    is "$(cat "$b"/.trashcan/again_* | sort | xargs)" "1 2 3 4" "all removed files of one name are kept"
     name=$(printf 'n%.0s' {1..255})
     echo long >"$m/$name"
-    t "a name of 255 bytes is removed" rm "$m/$name"
-    is "$(cat "$b"/.trashcan/nnn*)" long "and kept"
+    t "a file with a name of 255 bytes is removed" rm "$m/$name"
+    is "$(cat "$b"/.trashcan/nnn*)" long "the file with a name of 255 bytes is kept"
     # -- kiln-mount
     mkdir "$T/mnt-k"
-    t "kiln-mount mounts it" "$KILN_MOUNT" -s "$glusterd_host" --volfile-id twin-b -l "$T/log/kiln-mount.log" "$T/mnt-k"
+    t "kiln-mount mounts the volume" "$KILN_MOUNT" -s "$glusterd_host" --volfile-id twin-b -l "$T/log/kiln-mount.log" "$T/mnt-k"
     echo k >"$T/mnt-k/by-kiln" && rm "$T/mnt-k/by-kiln"
-    is "$(cat "$T"/mnt-k/.trashcan/by-kiln_*)" k "what kiln-mount removes is kept, and seen there"
-    t_not "and it does not remove the folder" rmdir "$T/mnt-k/.trashcan"
+    is "$(cat "$T"/mnt-k/.trashcan/by-kiln_*)" k "a file removed through kiln-mount is kept"
+    t_not "kiln-mount cannot remove the trash folder" rmdir "$T/mnt-k/.trashcan"
     umount "$T/mnt-k"
     # -- off, at once
     gl volume set twin-b features.trash off >/dev/null
     is_gone() { ! in_trash_of twin-b .trashcan; }
-    t_here "off: nothing more is kept, without a restart" wait_for 60 "the brick to be told" is_gone
+    t_here "the brick keeps no files with the option off, without a restart" wait_for 60 "the brick to be told" is_gone
     gl volume set twin-b features.trash on >/dev/null
-    t_here "on again" wait_for 60 "the brick to be told" in_trash_of twin-b .trashcan
+    t_here "the brick keeps files with the option on again" wait_for 60 "the brick to be told" in_trash_of twin-b .trashcan
     # -- a full disk
     mkdir -p "$T/bricks/full-0"
     mount -t tmpfs -o nr_inodes=400,size=64m kiln-test "$T/bricks/full-0"
@@ -142,9 +142,9 @@ if [[ $BRICKD == kiln ]]; then
     mkdir "$T/mnt-full/d" && echo x >"$T/mnt-full/d/x"
     i=0
     while touch "$T/bricks/full-0/filler$((++i))" 2>/dev/null; do :; done
-    t "no inode is left: a file goes all the same" rm "$T/mnt-full/d/x"
-    t_not "it is gone" compgen -G "$T/bricks/full-0/d/x"
-    t "and the log says so" grep -q 'cannot be kept.*No space' /var/log/glusterfs/bricks/*-full-0.log
+    t "a file is removed when the disk has no inode left" rm "$T/mnt-full/d/x"
+    t_not "the file is gone from the disk without inodes" compgen -G "$T/bricks/full-0/d/x"
+    t "the log says that the file cannot be kept" grep -q 'cannot be kept.*No space' /var/log/glusterfs/bricks/*-full-0.log
     umount "$T/mnt-full"
     gl volume stop full >/dev/null
     umount "$T/bricks/full-0"
@@ -158,10 +158,10 @@ if [[ $BRICKD == kiln ]]; then
     mkdir "$T/mnt-u/d"
     gl volume set u features.trash on >/dev/null
     is_roots() { [[ $(stat -c '%u %a' "$T/bricks/u-0/.trashcan") == "0 755" ]]; }
-    t_here "becomes root's when it becomes the trash" wait_for 60 "the brick to be told" is_roots
+    t_here "a user's folder in the place of the trash becomes root's" wait_for 60 "the brick to be told" is_roots
     echo x >"$T/mnt-u/d/x" && echo y >"$T/mnt-u/y" && rm "$T/mnt-u/d/x" "$T/mnt-u/y"
-    is "$(ls "$T/bricks/u-0/.trashcan/d")" "" "and what the user has in it is not used"
-    t "but the folder is" compgen -G "$T/bricks/u-0/.trashcan/y_*"
+    is "$(ls "$T/bricks/u-0/.trashcan/d")" "" "the brick does not use the user's folder inside of the trash"
+    t "the brick uses the trash folder" compgen -G "$T/bricks/u-0/.trashcan/y_*"
     umount "$T/mnt-u"
     gl volume stop u >/dev/null
     # -- replicas agree
@@ -175,8 +175,8 @@ if [[ $BRICKD == kiln ]]; then
     for i in {1..20}; do echo "$i" >"$T/mnt-r/d/$i"; done
     rm "$T"/mnt-r/d/*
     is "$(ls "$T/bricks/r-1/.trashcan/d")" "$(ls "$T/bricks/r-0/.trashcan/d")" "both replicas keep the same names"
-    is "$(ls "$T/bricks/r-0/.trashcan/d" | wc -l)" 20 "and all of them"
-    is "$(gl volume heal r info | grep -c 'Number of entries: 0')" 2 "there is nothing to heal"
+    is "$(ls "$T/bricks/r-0/.trashcan/d" | wc -l)" 20 "both replicas keep all names"
+    is "$(gl volume heal r info | grep -c 'Number of entries: 0')" 2 "no heal is pending"
     umount "$T/mnt-r"
     gl volume stop r >/dev/null
     # -- stock goes on with it, and back
@@ -192,10 +192,10 @@ if [[ $BRICKD == kiln ]]; then
         wait_for 120 "the mount" gl_mount_reaches "$m" twin-b 1x1
         is "$(glusterd_brick_kinds)" "$kind" "twin-b's brick is served by $kind"
         echo "$kind" >"$m/open/$kind" && rm "$m/open/$kind"
-        is "$(cat "$b"/.trashcan/open/"${kind}"_*)" "$kind" "$kind keeps beside what is there"
-        t "$kind serves what the other has kept" bash -c "cat '$m'/.trashcan/open/secret_* '$m'/.trashcan/all/mine_*"
+        is "$(cat "$b"/.trashcan/open/"${kind}"_*)" "$kind" "$kind keeps files beside older files"
+        t "$kind serves the files that the other program has kept" bash -c "cat '$m'/.trashcan/open/secret_* '$m'/.trashcan/all/mine_*"
     done
-    t "it can be emptied" rm -rf "$m/.trashcan/open" "$m/.trashcan/all"
+    t "the trash can be emptied" rm -rf "$m/.trashcan/open" "$m/.trashcan/all"
 fi
 umount "$T/mnt-b"
 gl volume stop twin-b >/dev/null

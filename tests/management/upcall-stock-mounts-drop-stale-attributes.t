@@ -10,7 +10,7 @@
 
 glusterd_bricks_start
 t "a volume is created" gl_create v 2x2
-t "and started" gl volume start v
+t "the volume is started" gl volume start v
 all_online() { [[ $(bricks_online v) == 4 ]]; }
 wait_for 240 "the bricks to be online" all_online
 brick_pids=$(glusterd_brick_pids)
@@ -18,7 +18,7 @@ brick_pids=$(glusterd_brick_pids)
 for option in features.cache-invalidation-timeout:600 performance.stat-prefetch:on performance.md-cache-timeout:600 \
     performance.cache-invalidation:on features.cache-invalidation:on performance.cache-samba-metadata:on \
     performance.quick-read:off performance.open-behind:off; do
-    t "${option/:/ }" gl volume set v "${option%:*}" "${option#*:}"
+    t "glusterd sets ${option/:/ }" gl volume set v "${option%:*}" "${option#*:}"
 done
 mounted() {
     mkdir -p "$T/$1"
@@ -45,7 +45,7 @@ same_after() {
     stat -c "$format" "$two/$name" >/dev/null
     "$@"
     is_same() { [[ $(stat -c "$format" "$two/$name" 2>&1) == "$(stat -c "$format" "$one/$name" 2>&1)" ]]; }
-    t "$what is seen" wait_for 60 "$what" is_same
+    t "the second mount sees the change: $what" wait_for 60 "$what" is_same
 }
 
 fresh a
@@ -66,23 +66,23 @@ value() { getfattr --only-values --absolute-names -n user.DOSATTRIB "$1" 2>&1; }
 is "$(value "$two/e")" 1 "an extended attribute is read through the second mount"
 setfattr -n user.DOSATTRIB -v 2 "$one/e"
 sees_value() { [[ $(value "$two/e") == "$(value "$one/e")" ]]; }
-t "a change of it is seen" wait_for 60 "the value" sees_value
+t "the second mount sees the change of the attribute" wait_for 60 "the value" sees_value
 setfattr -n user.DOSATTRIB -v "$(head -c 20000 /dev/zero | tr '\0' x)" "$one/e"
-t "one too large for a callback, too" wait_for 60 "the large value" sees_value
+t "the second mount sees a value too large for a callback" wait_for 60 "the large value" sees_value
 setfattr -x user.DOSATTRIB "$one/e"
 has_none() { ! value "$two/e" >/dev/null; }
-t "its removal is seen" wait_for 60 "the value to be gone" has_none
+t "the second mount sees the removal of the attribute" wait_for 60 "the value to be gone" has_none
 
 fresh f
 mv "$one/f" "$one/g"
-t_not "the old name is gone after a rename" stat "$two/f"
-t "the new one is there" stat "$two/g"
+t_not "the second mount sees no old name after a rename" stat "$two/f"
+t "the second mount sees the new name after a rename" stat "$two/g"
 rm "$one/g"
-t_not "a removed name is gone" stat "$two/g"
+t_not "the second mount sees no removed name" stat "$two/g"
 is "$(glusterd_brick_pids)" "$brick_pids" "no brick was restarted for the options"
 
 # Without callbacks the second mount keeps old attributes, so the changes above came through the bricks' callbacks.
-t "features.cache-invalidation off" gl volume set v features.cache-invalidation off
+t "glusterd disables features.cache-invalidation" gl volume set v features.cache-invalidation off
 round=0
 is_not_told() {
     local was
@@ -92,6 +92,6 @@ is_not_told() {
     chmod 604 "$one/z$round"
     [[ $(stat -c %a "$two/z$round") == "$was" ]]
 }
-t_here "with the option off the second mount is not told" wait_for 60 "a change that is not seen" is_not_told
+t_here "the second mount shows old attributes with the option off" wait_for 60 "a change that is not seen" is_not_told
 umount "$one" "$two"
 t "the volume is stopped" gl volume stop v

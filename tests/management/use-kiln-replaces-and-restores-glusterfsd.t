@@ -27,17 +27,17 @@ first_line() {
 
 stock=$(first_line glusterfs --version)
 
-t "off at first" state_is off
-t "the files are the packages'" files_as_packaged
+t "status is off before the first command" state_is off
+t "all files are the packages'" files_as_packaged
 t "on" use_kiln on
-t "it says so" state_is on
-t "on again changes nothing" use_kiln on
-t "it still says so" state_is on
+t "status is on after on" state_is on
+t "a second on succeeds" use_kiln on
+t "status is on after the second on" state_is on
 is "$(readlink -f /usr/sbin/glusterfsd)" "$(readlink -f "$KILND")" "glusterfsd is kilnd"
 is "$(first_line glusterfs --version)" "$stock" "glusterfs is stock"
 is "$(first_line glusterd --version)" "$stock" "glusterd is stock"
 is "$(first_line glusterfsd --version)" "$stock" "glusterfsd without a brick is stock"
-is "$(first_line glusterfsd --process-name brick --version)" "$(first_line "$KILND" --version)" "for a brick it is kilnd"
+is "$(first_line glusterfsd --process-name brick --version)" "$(first_line "$KILND" --version)" "glusterfsd for a brick is kilnd"
 
 # glusterfsd waits for the FIFO's writer, so that the script has time for its checks.
 mkfifo "$T/volfile"
@@ -45,46 +45,46 @@ glusterfsd -N -f "$T/volfile" -l "$T/log/handed-over.log" >/dev/null 2>&1 &
 pid=$!
 is_stock_now() { [[ $(readlink "/proc/$pid/exe") == /usr/sbin/glusterfsd.distrib ]]; }
 wait_for 60 "the stock program to run" is_stock_now
-is "$(cat /proc/$pid/comm)" glusterfsd "what is handed over keeps its process name"
+is "$(cat /proc/$pid/comm)" glusterfsd "a process that kilnd hands over to stock keeps its name"
 kill -KILL $pid
 wait $pid 2>/dev/null || true
 
 glusterd_start
 pid=$(cat "$T/glusterd.pid")
 is "$(cat "/proc/$pid/comm")" glusterd "glusterd runs under its own name"
-t "and answers" gluster --mode=script volume list
+t "glusterd answers" gluster --mode=script volume list
 kill "$pid"
 wait_for 60 "glusterd to end" process_gone "$pid"
 
 t "off" use_kiln off
-t "it says so" state_is off
-t "off again changes nothing" use_kiln off
-t "the files are the packages' again" files_as_packaged
+t "status is off after off" state_is off
+t "a second off succeeds" use_kiln off
+t "all files are the packages' after off" files_as_packaged
 is "$(first_line glusterfsd --version)" "$stock" "glusterfsd is stock again"
-t "nothing is left" test ! -e /usr/libexec/kiln -a ! -e /usr/sbin/glusterd.distrib
+t "no file of Kiln is left after off" test ! -e /usr/libexec/kiln -a ! -e /usr/sbin/glusterd.distrib
 
 # The state that an interrupted run leaves.
 dpkg-divert --quiet --local --rename --divert /usr/sbin/glusterfsd.distrib --add /usr/sbin/glusterfsd
-t "half of it is told" state_is half-done
-t "on completes it" use_kiln on
-t "now it is on" state_is on
+t "status reports an interrupted run" state_is half-done
+t "on completes an interrupted run" use_kiln on
+t "status is on after the completion" state_is on
 rm /usr/sbin/glusterd
-t "a missing link is told" state_is half-done
-t "off takes it away" use_kiln off
-t "the files are the packages' once more" files_as_packaged
+t "status reports a missing link" state_is half-done
+t "off removes the rest" use_kiln off
+t "all files are the packages' after the second off" files_as_packaged
 
 t_not "a program that is not kilnd is refused" "$source_dir/extras/use-kiln.sh" on /bin/true
-t_not "one that is not there is refused" "$source_dir/extras/use-kiln.sh" on /nowhere/kilnd
-t "nothing has changed" state_is off
+t_not "a missing program is refused" "$source_dir/extras/use-kiln.sh" on /nowhere/kilnd
+t "status is off after the refusals" state_is off
 dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other --add /usr/sbin/glusterfs
-t_not "somebody else's diversion is respected" use_kiln on
-t "nothing has changed by that" state_is off
+t_not "a diversion of another package is refused" use_kiln on
+t "status is off after the refused diversion" state_is off
 dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other --remove /usr/sbin/glusterfs
 t "on" use_kiln on
 rm /usr/sbin/glusterfsd
 echo mine >/usr/sbin/glusterfsd
-t_not "a foreign file is not removed" use_kiln off
-is "$(cat /usr/sbin/glusterfsd)" mine "it is still there"
+t_not "off does not remove a foreign file" use_kiln off
+is "$(cat /usr/sbin/glusterfsd)" mine "the foreign file is unchanged"
 rm /usr/sbin/glusterfsd
-t "off without it" use_kiln off
-t "all is as before" files_as_packaged
+t "off succeeds without the foreign file" use_kiln off
+t "all files are the packages' at the end" files_as_packaged

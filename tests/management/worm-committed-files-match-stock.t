@@ -54,7 +54,7 @@ both() {
         (cd "${twin_mnt[$vol]}" && set +e && "$1" "$T/bricks/$vol-0" "${@:2}") >"$T/out-$vol"
     done
     t "$what" diff "$T/out-twin-a" "$T/out-twin-b"
-    t "$what: they are some" test "$(wc -l <"$T/out-twin-a")" -gt "${least:-5}"
+    t "$what: the steps print more than ${least:-5} lines" test "$(wc -l <"$T/out-twin-a")" -gt "${least:-5}"
 }
 # STATE: waits until new commits of both volumes are stored with this state.
 acts() {
@@ -85,7 +85,7 @@ twins_run chmod 444 MNT/mode
 both "one that its mode has committed" kept mode
 cp "$T/out-twin-b" "$T/kept-twin-b"
 both "its time" times mode
-t "it is refused to remove it" grep -qx "rm -f mode: 1" "$T/kept-twin-b"
+t "the removal of a committed file is refused" grep -qx "rm -f mode: 1" "$T/kept-twin-b"
 folders() { say rmdir d; }
 least=0 both "folders are not" folders
 set_both features.retention-mode enterprise
@@ -135,8 +135,8 @@ undeletable() {
 least=1 both "what may not even then be removed" undeletable
 set_both features.worm-file-level off
 free() { rm -f "$T/mnt-$1/third" 2>/dev/null; }
-t "off: it goes, over stock bricks" wait_for 60 "the brick to be told" free a
-t "and over Kiln's" wait_for 60 "the brick to be told" free b
-t "so does all the rest" twins_run bash -c 'rm -rf MNT/*'
+t "with the option off a committed file can be removed from stock bricks" wait_for 60 "the brick to be told" free a
+t "with the option off a committed file can be removed from Kiln's bricks" wait_for 60 "the brick to be told" free b
+t "with the option off all other files can be removed" twins_run bash -c 'rm -rf MNT/*'
 twins_run umount MNT
 twins_run gl volume stop VOL >/dev/null
