@@ -10,5 +10,5 @@
 [[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
 
 program=${KILN_BUILD:-$source_dir/build}/glusterfsd/test-churn
-t "the program is there" make -s -C "${KILN_BUILD:-$source_dir/build}" glusterfsd/test-churn
-t "a thousand rounds leave nothing" env KILN_CHURN_ROUNDS=1000 CK_TIMEOUT_MULTIPLIER=10 "$program"
+t "make builds the program" make -s -C "${KILN_BUILD:-$source_dir/build}" glusterfsd/test-churn
+t "a thousand attaches leave nothing behind" env KILN_CHURN_ROUNDS=1000 CK_TIMEOUT_MULTIPLIER=10 "$program"

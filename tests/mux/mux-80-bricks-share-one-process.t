@@ -23,11 +23,11 @@ many=${daemon_pid[many]}
 as_many_threads() {
     [[ $(proc_threads "$many") -eq $(proc_threads "$few") ]]
 }
-t "as many threads with 80 bricks as with 4" wait_for 240 "as many threads" as_many_threads
+t "80 bricks need as many threads as 4 bricks" wait_for 240 "as many threads" as_many_threads
 diag "$(proc_threads "$few") threads with 4 bricks, $(proc_threads "$many") with 80"
 fds=$(($(proc_fds "$many") - $(proc_fds "$few")))
 diag "$(proc_fds "$few") descriptors with 4 bricks, $(proc_fds "$many") with 80"
-t "at most 8 descriptors a brick" test "$fds" -le $((76 * 8))
+t "kilnd has at most 8 descriptors for each brick" test "$fds" -le $((76 * 8))
 diag "RSS idle: $(proc_rss_kb "$few") KiB with 4 bricks, $(proc_rss_kb "$many") KiB with 80"
 
 for i in 1 7 13 20; do
@@ -38,4 +38,4 @@ for i in 1 7 13 20; do
     is "$(cat "$T/m$i/file")" "of volume $i" "volume $i has its own file"
 done
 rm "$T/m7/file"
-is "$(cat "$T/m13/file")" "of volume 13" "deleting it in one does nothing to another"
+is "$(cat "$T/m13/file")" "of volume 13" "the removal of a file in one volume leaves the files of other volumes"

@@ -41,7 +41,7 @@ stuck_workers() {
 brick_is_full() {
     [[ $(stuck_workers) -ge 16 ]]
 }
-t "calls to the frozen brick hang, as many as a brick may have" wait_for 240 "workers in the kernel" brick_is_full
+t "calls to the frozen brick hang up to the bound of a brick" wait_for 240 "workers in the kernel" brick_is_full
 
 other_serves() {
     local i
@@ -52,7 +52,7 @@ other_serves() {
 started=$EPOCHSECONDS
 t "the other brick serves 200 files" timeout 600 bash -c "$(declare -f other_serves); T=$T; other_serves"
 diag "which took $((EPOCHSECONDS - started)) s"
-is "$(find "$T/frozen/b0" -name 'file*' -size +63k | wc -l)" 0 "nothing has reached the frozen disk"
+is "$(find "$T/frozen/b0" -name 'file*' -size +63k | wc -l)" 0 "no data has reached the frozen disk"
 dump=$(dump_take "$pid" "$T")
 t "the daemon still answers signals" test -s "$dump"
 diag "$(stuck_workers) workers hang in the frozen disk, $(proc_threads "$pid") threads"
@@ -60,7 +60,7 @@ diag "$(stuck_workers) workers hang in the frozen disk, $(proc_threads "$pid") t
 brick_has_no_more() {
     [[ $(stuck_workers) -eq 16 ]]
 }
-t "no more of them than the brick may have" wait_for 60 "16 workers in the kernel" brick_has_no_more
+t "the frozen brick blocks no more workers than the bound" wait_for 60 "16 workers in the kernel" brick_has_no_more
 
 thaw
 all_end_well() {
@@ -69,5 +69,5 @@ all_end_well() {
         wait "$one" || return
     done
 }
-t_here "after the thaw every writer ends well" all_end_well
-is "$(find "$T/mnt-cold" -name 'file*' -size 64k | wc -l)" "$writers" "and every file is whole"
+t_here "every writer succeeds after the thaw" all_end_well
+is "$(find "$T/mnt-cold" -name 'file*' -size 64k | wc -l)" "$writers" "every file is whole"

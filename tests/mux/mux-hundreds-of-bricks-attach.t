@@ -17,10 +17,10 @@ export PYTHONDONTWRITEBYTECODE=1
 volfile_brick v @BRICK@ 5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b >"$T/template"
 "$KILND" -N -S "$T/socket" -l "$T/log/many.log" -L WARNING --brick-port 0 --port-file "$T/port" --statedump-dir "$T" &
 pid=$!
-t "it listens" wait_for 120 "a port" test -s "$T/port"
+t "kilnd listens" wait_for 120 "a port" test -s "$T/port"
 include "bricks come and go" python3 "$tests_dir/mux/many_attach.py" "$T/socket" "$(<"$T/port")" "$pid" "$T/many" "$bricks" "$T/template"
 kill -TERM "$pid"
 status=0
 wait "$pid" || status=$?
-is "$status" 0 "SIGTERM ends it with status 0"
-t_not "no audit complains" grep -E 'graph-audit|graph-inodes-left' "$T/log/many.log"
+is "$status" 0 "SIGTERM ends kilnd with status 0"
+t_not "no audit has found a leak" grep -E 'graph-audit|graph-inodes-left' "$T/log/many.log"

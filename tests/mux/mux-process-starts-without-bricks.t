@@ -19,13 +19,13 @@ print(len(peer.dump()) > 0, peer.login("/bricks/b1")[:2])' "$(<"$T/port")"
 
 "$KILND" -N -S "$T/socket" -l "$T/log/empty.log" --brick-port 0 --port-file "$T/port" --statedump-dir "$T" &
 pid=$!
-t "it listens" wait_for 120 "a port" test -s "$T/port"
-t "on its socket too" test -S "$T/socket"
-is "$(stat -c %a "$T/socket")" 600 "which is for root alone"
-is "$(ask)" "True (-1, 2)" "programs are listed, a login is answered ENOENT"
+t "kilnd listens" wait_for 120 "a port" test -s "$T/port"
+t "kilnd listens on its socket, too" test -S "$T/socket"
+is "$(stat -c %a "$T/socket")" 600 "only root may use the socket"
+is "$(ask)" "True (-1, 2)" "kilnd lists its programs, and answers a login with ENOENT"
 dump=$(dump_take "$pid" "$T")
 is "$(basename "$dump" | cut -d . -f 1)" kilnd "a statedump has the program's name"
 kill -TERM "$pid"
 status=0
 wait "$pid" || status=$?
-is "$status" 0 "SIGTERM ends it with status 0"
+is "$status" 0 "SIGTERM ends kilnd with status 0"

@@ -140,24 +140,24 @@ serves() {
     inside kiln --json status demo | grep -oE '"online": *true' | wc -l | grep -qx 2
 }
 
-t "kilnd starts" run "$wanted" -d --name kilnd kilnd
-t "and answers" until_true 120 inside kiln list
-t "it is not root" is_user
-t "it has no capability but those" has_only_wanted
-t "a volume is made" inside kiln volume create demo replica 2 /bricks/b1 /bricks/b2
-t "and started" inside kiln volume start demo
-t "the stock client mounts it" mount -t glusterfs localhost:/demo "$dir/mnt"
-t "it takes all that clients do" work
-t "on both bricks" cmp "$dir/bricks/b1/file" "$dir/bricks/b2/file"
+t "the container starts" run "$wanted" -d --name kilnd kilnd
+t "kilnd answers in the container" until_true 120 inside kiln list
+t "kilnd does not run as root" is_user
+t "kilnd has only the named capabilities" has_only_wanted
+t "kiln creates a volume in the container" inside kiln volume create demo replica 2 /bricks/b1 /bricks/b2
+t "kiln starts the volume" inside kiln volume start demo
+t "the stock client mounts the volume" mount -t glusterfs localhost:/demo "$dir/mnt"
+t "the volume accepts all operations of clients" work
+t "both bricks have the file" cmp "$dir/bricks/b1/file" "$dir/bricks/b2/file"
 t "the self-heal daemon runs" until_true 120 inside kiln volume heal demo
 t "the container is restarted" podman restart -t 60 kilnd
 t "both bricks are served again" until_true 120 serves
-t "and the file is read" until_true 120 grep -q hello "$dir/mnt/file"
-t "it is unmounted" umount "$dir/mnt"
-t "and stopped" podman stop -t 60 kilnd
-t "in order" grep -qx 0 <(podman inspect kilnd --format '{{.State.ExitCode}}')
-t "with its capabilities it can be run" run "$wanted" --rm kilnd --version
-t "without one of them it cannot" eval '! run "${wanted//,MKNOD/}" --rm kilnd --version'
+t "the file is read after the restart" until_true 120 grep -q hello "$dir/mnt/file"
+t "the volume is unmounted" umount "$dir/mnt"
+t "the container is stopped" podman stop -t 60 kilnd
+t "the container ends with status 0" grep -qx 0 <(podman inspect kilnd --format '{{.State.ExitCode}}')
+t "kilnd can be run with its capabilities" run "$wanted" --rm kilnd --version
+t "kilnd cannot be run without one of its capabilities" eval '! run "${wanted//,MKNOD/}" --rm kilnd --version'
 
 echo "1..$n"
 exit "$failed"

@@ -104,14 +104,14 @@ fi
 # ---- the machine -----------------------------------------------------------------------------
 
 base=${KILN_BASE:-$dir/base.tar}
-[[ -s $base ]] || t "a bare Debian 12" mmdebstrap --variant=apt --include=systemd,systemd-sysv,dbus bookworm "$base"
+[[ -s $base ]] || t "mmdebstrap makes a bare Debian 12" mmdebstrap --variant=apt --include=systemd,systemd-sysv,dbus bookworm "$base"
 mkdir "$root" && tar -C "$root" -xf "$base" || { echo "Bail out! no bare Debian"; exit 1; }
 printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mkdir "$root/debs"
 find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
 # The machine has no network, so the script fetches the packages' dependencies before.
-t "apt finds what they need" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
+t "apt finds the dependencies of the packages" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
     --no-install-recommends /debs/*.deb glusterfs-client attr logrotate"
 
 # True when systemd has started all its units.
@@ -136,36 +136,36 @@ fi
 
 # ---- installed -------------------------------------------------------------------------------
 
-t "apt installs them from a local folder" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client attr logrotate'
-t "kilnd runs, and is started at boot" inside 'systemctl is-active kilnd && systemctl is-enabled kilnd'
-t "its sandbox is rated 5.0 or better" inside 'systemd-analyze security --threshold=50 kilnd.service'
+t "apt installs the packages from a local folder" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client attr logrotate'
+t "kilnd runs, and systemd starts kilnd at boot" inside 'systemctl is-active kilnd && systemctl is-enabled kilnd'
+t "the sandbox of kilnd is rated 5.0 or better" inside 'systemd-analyze security --threshold=50 kilnd.service'
 t "systemd finds nothing wrong with the unit" inside '! systemd-analyze verify kilnd.service 2>&1 | grep -v "Command .man"'
 # A machine without CAP_SYS_RESOURCE allows no more than its own limit.
-t "it may open as many files as the unit says" inside \
+t "kilnd may open as many files as the unit says" inside \
     'hard() { sed -n "s/^Max open files *[0-9]* *\([0-9]*\) .*/\1/p" "/proc/$1/limits"; }; want=1048576; \
     [[ $(hard 1) -ge $want ]] || want=$(hard 1); [[ $(hard "$(systemctl show -P MainPID kilnd)") -ge $want ]]'
-t "a volume is made" inside 'kiln volume create demo replica 2 /srv/b{1..4} && kiln volume start demo'
-t "the stock client mounts it" inside 'mkdir /mnt/s /mnt/k && mount -t glusterfs localhost:/demo /mnt/s'
-t "so does kiln" inside 'kiln mount demo /mnt/k'
-t "what one writes the other reads" inside 'echo hello >/mnt/k/file && grep -q hello /mnt/s/file'
-t "the sandbox forbids nothing that clients do" inside 'cd /mnt/s && mknod dev c 1 3 && touch suid && chmod 4755 suid && \
+t "kiln creates and starts a volume" inside 'kiln volume create demo replica 2 /srv/b{1..4} && kiln volume start demo'
+t "the stock client mounts the volume" inside 'mkdir /mnt/s /mnt/k && mount -t glusterfs localhost:/demo /mnt/s'
+t "kiln mounts the volume" inside 'kiln mount demo /mnt/k'
+t "the stock client reads a file that the other client has written" inside 'echo hello >/mnt/k/file && grep -q hello /mnt/s/file'
+t "the sandbox forbids no operation of clients" inside 'cd /mnt/s && mknod dev c 1 3 && touch suid && chmod 4755 suid && \
     chown 1000:1000 file && setfattr -n user.x -v y file && test -u suid -a -c dev'
-t "the log is in the journal, with priorities" inside 'journalctl -u kilnd -p info --no-pager | grep -q "\[login\]"'
-t "a reload does not end it" inside 'before=$(systemctl show -P MainPID kilnd); systemctl reload kilnd; systemctl is-active kilnd && \
+t "the journal has kilnd's log with priorities" inside 'journalctl -u kilnd -p info --no-pager | grep -q "\[login\]"'
+t "a reload does not end kilnd" inside 'before=$(systemctl show -P MainPID kilnd); systemctl reload kilnd; systemctl is-active kilnd && \
     [[ $(systemctl show -P MainPID kilnd) == "$before" ]]'
-t "what systemd calls started serves every brick" inside 'systemctl restart kilnd && \
+t "kilnd serves every brick when systemd reports the start" inside 'systemctl restart kilnd && \
     [[ $(kiln --json status demo | grep -oE "\"online\": *true" | wc -l) -eq 4 ]]'
 
 # A log in a file instead: an operator who moves the file away reloads kilnd, or has logrotate copy the file.
 inside "echo 'KILND_OPTIONS=\"-l /var/log/kiln/kilnd.log\"' >/etc/default/kilnd && systemctl restart kilnd"
-t "a log that was moved away is opened anew by a reload" inside 'mv /var/log/kiln/kilnd.log /root/moved && systemctl reload kilnd && \
+t "a reload opens a moved log anew" inside 'mv /var/log/kiln/kilnd.log /root/moved && systemctl reload kilnd && \
     kiln volume set demo user.note moved'
-t "and goes on" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
-t "logrotate keeps the old one" inside 'logrotate -f /etc/logrotate.d/kiln && grep -q "\[volume-set\]" /var/log/kiln/kilnd.log.1 && \
+t "kilnd writes to the new log" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
+t "logrotate keeps the old log" inside 'logrotate -f /etc/logrotate.d/kiln && grep -q "\[volume-set\]" /var/log/kiln/kilnd.log.1 && \
     ! grep -q "\[volume-set\]" /var/log/kiln/kilnd.log && kiln volume set demo user.note rotated'
-t "and kilnd writes to the new one" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
+t "kilnd writes to the new log after logrotate" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
 inside "echo 'KILND_OPTIONS=' >/etc/default/kilnd && systemctl restart kilnd"
-t "the mounts go on" until_inside 240 'grep -q hello /mnt/k/file && grep -q hello /mnt/s/file'
+t "both mounts work after the restart of kilnd" until_inside 240 'grep -q hello /mnt/k/file && grep -q hello /mnt/s/file'
 
 # Each file is acknowledged when sync has returned 0.
 cat >"$root/root/write" <<'END'
@@ -176,19 +176,19 @@ END
 inside 'bash /root/write' >/dev/null 2>&1 </dev/null &
 writer=$!
 for i in 1 2; do
-    t "writes go on ($i)" until_inside 240 'old=$(cat /root/mark 2>/dev/null || echo 0); now=$(wc -l </root/acknowledged); \
+    t "writes continue ($i)" until_inside 240 'old=$(cat /root/mark 2>/dev/null || echo 0); now=$(wc -l </root/acknowledged); \
         [[ $now -gt $((old + 20)) ]] && echo "$now" >/root/mark'
-    t "kilnd is restarted under them ($i)" inside 'systemctl restart kilnd'
+    t "kilnd is restarted under the writes ($i)" inside 'systemctl restart kilnd'
 done
-t "writes go on" until_inside 240 '[[ $(wc -l </root/acknowledged) -gt $(($(cat /root/mark) + 20)) ]]'
+t "writes continue after the restarts" until_inside 240 '[[ $(wc -l </root/acknowledged) -gt $(($(cat /root/mark) + 20)) ]]'
 inside 'touch /root/stop'
 wait "$writer"
 # The stock client may still be reconnecting to a brick.
-t "every acknowledged write is there" until_inside 240 'while read -r i; do [[ $(cat /mnt/s/f$i) == "line $i" ]] || exit 1; done </root/acknowledged'
+t "every acknowledged write is present" until_inside 240 'while read -r i; do [[ $(cat /mnt/s/f$i) == "line $i" ]] || exit 1; done </root/acknowledged'
 
 inside 'kill -STOP $(systemctl show -P MainPID kilnd)'
-t "the watchdog brings back a kilnd that is stuck" until_inside 300 '[[ $(systemctl show -P NRestarts kilnd) -ge 1 ]] && systemctl is-active kilnd'
-t "and the mount goes on" until_inside 240 'grep -q hello /mnt/k/file'
+t "the watchdog restarts a stopped kilnd" until_inside 300 '[[ $(systemctl show -P NRestarts kilnd) -ge 1 ]] && systemctl is-active kilnd'
+t "the mount works after the restart by the watchdog" until_inside 240 'grep -q hello /mnt/k/file'
 
 # ---- booted again ----------------------------------------------------------------------------
 
@@ -201,33 +201,33 @@ localhost:/demo /mnt/a kiln _netdev,x-systemd.requires=kilnd.service,x-systemd.a
 END
 mkdir "$root/mnt/a"
 t "the machine is shut down with volumes mounted" halt
-t "and boots again" boot
-t "what its fstab has is mounted" inside 'systemctl is-active kilnd mnt-s.mount mnt-k.mount && findmnt -t fuse.glusterfs /mnt/s && \
+t "the machine boots again" boot
+t "the mounts of the machine's fstab are back" inside 'systemctl is-active kilnd mnt-s.mount mnt-k.mount && findmnt -t fuse.glusterfs /mnt/s && \
     findmnt -t fuse.glusterfs /mnt/k && grep -q hello /mnt/s/file /mnt/k/file'
 if [[ -e /dev/autofs ]]; then
-    t "an automount waits for the first who looks" inside 'systemctl is-active mnt-a.automount && ! systemctl is-active mnt-a.mount && \
+    t "an automount mounts at the first access" inside 'systemctl is-active mnt-a.automount && ! systemctl is-active mnt-a.mount && \
         grep -q hello /mnt/a/file && systemctl is-active mnt-a.mount'
-    t "and can be ended" inside 'systemctl stop mnt-a.automount mnt-a.mount && ! findmnt /mnt/a'
+    t "an automount can be ended" inside 'systemctl stop mnt-a.automount mnt-a.mount && ! findmnt /mnt/a'
 fi
 : >"$root/etc/fstab"
 
 # ---- upgraded, removed, purged ---------------------------------------------------------------
 
-t "installed once more, as an upgrade" inside 'dpkg -i /debs/kiln_*.deb /debs/kiln-client_*.deb && systemctl is-active kilnd'
-t "the mount goes on" until_inside 240 'grep -q hello /mnt/k/file'
-t "both are unmounted" inside 'umount /mnt/s && kiln umount /mnt/k'
+t "dpkg installs the packages again, as an upgrade" inside 'dpkg -i /debs/kiln_*.deb /debs/kiln-client_*.deb && systemctl is-active kilnd'
+t "the mount works after the upgrade" until_inside 240 'grep -q hello /mnt/k/file'
+t "both mounts are unmounted" inside 'umount /mnt/s && kiln umount /mnt/k'
 contents='cd /srv && find . -path "*/.glusterfs" -prune -o -printf "%p %y %m %u\n" | sort; find . -path "*/.glusterfs" -prune -o -type f \
     -print0 | sort -z | xargs -0 sha256sum; getfattr -d -m . -e hex b1 b2 b3 b4'
-t "kiln is removed" inside 'apt-get remove -y kiln && ! systemctl is-active kilnd'
+t "apt removes kiln" inside 'apt-get remove -y kiln && ! systemctl is-active kilnd'
 before=$(inside "$contents" 2>&1)
-t "all is purged" inside 'apt-get purge -y kiln kiln-client libkiln-mempool1 libkiln-mempool-dev'
-is "$(inside "$contents" 2>&1)" "$before" "the bricks are as they were"
-is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "and not empty"
-t "nothing of the packages is left but the volume's description" inside '! ls /etc/default/kilnd /etc/logrotate.d/kiln* /var/log/kiln \
+t "apt purges all packages" inside 'apt-get purge -y kiln kiln-client libkiln-mempool1 libkiln-mempool-dev'
+is "$(inside "$contents" 2>&1)" "$before" "the bricks are unchanged after the purge"
+is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "the bricks are not empty"
+t "the purge leaves only the volume's description" inside '! ls /etc/default/kilnd /etc/logrotate.d/kiln* /var/log/kiln \
     /lib/systemd/system/kilnd.service && ls /var/lib/kiln/volumes/demo.json'
-t "installed again" inside 'apt-get install -y --no-install-recommends /debs/*.deb'
-t "it serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'
-t "and is purged again, twice" inside 'umount /mnt/s; apt-get purge -y kiln && dpkg --purge kiln kiln-client'
+t "apt installs the packages again" inside 'apt-get install -y --no-install-recommends /debs/*.deb'
+t "kilnd serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'
+t "the packages can be purged twice" inside 'umount /mnt/s; apt-get purge -y kiln && dpkg --purge kiln kiln-client'
 
 echo "1..$n"
 exit "$failed"

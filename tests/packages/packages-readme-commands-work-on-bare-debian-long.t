@@ -61,23 +61,23 @@ bare() {
     debootstrap --variant=minbase bookworm "$dir/bare" http://deb.debian.org/debian && rm -rf "$dir/bare"/var/cache/apt/archives/*.deb &&
         tar -C "$dir/bare" -cf "$base" . && rm -rf --one-file-system "$dir/bare"
 }
-[[ -s $base ]] || t "a bare Debian 12" bare
+[[ -s $base ]] || t "debootstrap makes a bare Debian 12" bare
 mkdir "$root" && tar -C "$root" -xf "$base" || { echo "Bail out! no bare Debian"; exit 1; }
 printf '127.0.0.1 localhost %s\n' "$(uname -n)" >"$root/etc/hosts"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-t "a fresh clone" git clone -q --no-hardlinks "$top" "$root/root/kiln"
+t "git makes a fresh clone" git clone -q --no-hardlinks "$top" "$root/root/kiln"
 
 quickstart() {
     inside 'extras/quickstart.sh && echo hello >/mnt/kiln/file && grep -q hello /mnt/kiln/file && extras/quickstart.sh --down &&
         ! findmnt /mnt/kiln'
 }
-t "extras/quickstart.sh serves a volume, mounts it and takes it down" quickstart
+t "extras/quickstart.sh serves and mounts a volume, and removes the volume with --down" quickstart
 only=${KILN_README_ONLY:+--only $KILN_README_ONLY}
 # Its last line says what has failed.
 all_pass() {
     inside "tests/run.sh $only" && tail -n 1 "$log" | grep -qE '^[0-9]+ passed, 0 failed'
 }
-t "tests/run.sh passes, and says so in its last line" all_pass
+t "tests/run.sh passes, and its last line says so" all_pass
 
 echo "1..$n"
 exit "$failed"

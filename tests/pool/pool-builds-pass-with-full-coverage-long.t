@@ -24,9 +24,9 @@ t() { # NAME COMMAND...
     sed 's/^/# /' "$log"
 }
 
-t "every line of the pool is reached by a test" "$here/coverage"
-t "a process short of memory gives back what its pools cache" "$here/pressure"
+t "the tests reach every line of the pool" "$here/coverage"
+t "the pools of a process short of memory return their cached memory" "$here/pressure"
 for leg in $("$here/stress" --list); do
-    t "the pool's tests and stress, leg $leg" "$here/stress" ${KILN_STRESS_MINUTES:+--minutes "$KILN_STRESS_MINUTES"} "$leg"
+    t "the pool's tests and stress pass in the leg $leg" "$here/stress" ${KILN_STRESS_MINUTES:+--minutes "$KILN_STRESS_MINUTES"} "$leg"
 done
 echo "1..$n"

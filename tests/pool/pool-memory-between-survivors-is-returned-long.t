@@ -54,7 +54,7 @@ list # the first one warms what is kept for ever
 sleep 6
 rest=$(resident_kb)
 list
-t "the listing is worth a test: kilnd grows from $rest to $peak KB" test "$peak" -gt $((rest * 115 / 100))
+t "the listing takes memory: kilnd grows from $rest to $peak KB" test "$peak" -gt $((rest * 115 / 100))
 sleep 2.5
 now=$(resident_kb)
 diag "$files files: $rest KB at rest, $peak KB at the peak, $now KB two periods after it, beside a brick at load"

@@ -51,17 +51,17 @@ wait_for 20 "the mount" mountpoint -q "$mnt"
 
 is "$(figure sweep-interval-ms) $(figure cap-bytes)" "30000 $((96 << 20))" "kilnd's command line sets the period and the cap"
 is "$(figure sweep-interval-ms "${of_mount[@]}")" 40000 "kiln-mount's command line sets the period"
-t "kilnd's period is set while it runs" kiln pools set sweep 1s
-is "$(figure sweep-interval-ms)" 1000 "and acts"
-t "kiln-mount's period is set while it runs" kiln pools mount "$mnt" set sweep 1s
-is "$(figure sweep-interval-ms "${of_mount[@]}")" 1000 "and acts"
-t "the policies are set" bash -c "'$KILN' pools set release keep && '$KILN' pools set stacks drop && '$KILN' pools mount '$mnt' set stacks keep"
-is "$(figure pool-release) $(figure stack-policy) $(figure stack-policy "${of_mount[@]}")" "keep drop keep" "and act"
-t "and set back" bash -c "'$KILN' pools set release drop && '$KILN' pools set stacks age && '$KILN' pools mount '$mnt' set stacks age"
-t_not "a period without a number is refused" kiln pools set sweep soon
-t_not "so it is by a mount" kiln pools mount "$mnt" set sweep soon
-t_not "a user who is not root sees no figures of a mount" setpriv --reuid 65534 --clear-groups getfattr -n trusted.kiln.pools "$mnt"
-t_not "nor does the user set one" setpriv --reuid 65534 --clear-groups setfattr -n trusted.kiln.pools -v "set sweep 1" "$mnt"
+t "kiln sets kilnd's period" kiln pools set sweep 1s
+is "$(figure sweep-interval-ms)" 1000 "kilnd has the new period"
+t "kiln sets kiln-mount's period" kiln pools mount "$mnt" set sweep 1s
+is "$(figure sweep-interval-ms "${of_mount[@]}")" 1000 "kiln-mount has the new period"
+t "kiln sets the policies" bash -c "'$KILN' pools set release keep && '$KILN' pools set stacks drop && '$KILN' pools mount '$mnt' set stacks keep"
+is "$(figure pool-release) $(figure stack-policy) $(figure stack-policy "${of_mount[@]}")" "keep drop keep" "kilnd and kiln-mount have the new policies"
+t "kiln sets the policies back" bash -c "'$KILN' pools set release drop && '$KILN' pools set stacks age && '$KILN' pools mount '$mnt' set stacks age"
+t_not "kilnd refuses a period without a number" kiln pools set sweep soon
+t_not "kiln-mount refuses a period without a number" kiln pools mount "$mnt" set sweep soon
+t_not "an ordinary user reads no figures of a mount" setpriv --reuid 65534 --clear-groups getfattr -n trusted.kiln.pools "$mnt"
+t_not "an ordinary user sets no option of a mount" setpriv --reuid 65534 --clear-groups setfattr -n trusted.kiln.pools -v "set sweep 1" "$mnt"
 
 # A burst: many files exist at once, then none does.
 files=3000
@@ -72,14 +72,14 @@ mount_rest=$(resident_kb "$mount_pid")
 "$seed_work" create "$mnt" "$files" >>"$T/log/work.out"
 peak=$(resident_kb "$front_pid")
 mount_peak=$(resident_kb "$mount_pid")
-t "the burst is worth a test: kilnd has grown from $rest to $peak KB" test "$peak" -gt $((rest * 120 / 100))
+t "the burst takes memory: kilnd grows from $rest to $peak KB" test "$peak" -gt $((rest * 120 / 100))
 find "$mnt" -type f -delete
 ms=$(falls_to "$front_pid" $((rest * 110 / 100)))
 diag "kilnd: $rest KB at rest, $peak KB at the peak, back within 10 % after $ms ms: $(resident_kb "$front_pid") KB"
 t "kilnd is back within 10 % of rest after 2N" test "$ms" -lt 3000
 ms=$(falls_to "$mount_pid" $((mount_rest * 110 / 100)))
 diag "kiln-mount: $mount_rest KB at rest, $mount_peak KB at the peak, back after $ms ms more: $(resident_kb "$mount_pid") KB"
-t "and so is kiln-mount" test "$ms" -lt 3000
+t "kiln-mount is back within 10 % of rest after 2N" test "$ms" -lt 3000
 
 # Rounds that follow each other faster than N.
 kiln pools set sweep 30s >/dev/null
@@ -96,11 +96,11 @@ is "$((after - before))" 0 "the tenth round of a cyclic load, or one of the next
 diag "$(figure total:gets) gets, $after objects from the system, $(figure sweep-count) sweeps"
 
 work 300
-t "what is cached goes back at once" kiln pools trim hard
-t "and hardly an object stays cached" test "$(figure total:cached-hot)" -lt 100
-t "a mount is trimmed" kiln pools mount "$mnt" trim
+t "trim hard returns all cached memory at once" kiln pools trim hard
+t "fewer than 100 objects stay cached" test "$(figure total:cached-hot)" -lt 100
+t "kiln trims a mount" kiln pools mount "$mnt" trim
 t "the table names types, hits and bytes" grep -qE '^TYPE +SIZE +LIVE +HOT +COLD +BYTES +PADDING +HITS-HOT +HITS-COLD +SYSTEM' <<<"$(kiln pools)"
-t "and what each brick has of each type" grep -qE "^posix_inode +[0-9]+ +[0-9]+ $T/b/1" <<<"$(kiln pools)"
-t "that of a mount has its stacks" grep -qE '^STACKS' <<<"$(kiln pools mount "$mnt")"
+t "the table names the objects of each brick by type" grep -qE "^posix_inode +[0-9]+ +[0-9]+ $T/b/1" <<<"$(kiln pools)"
+t "the table of a mount has the stacks" grep -qE '^STACKS' <<<"$(kiln pools mount "$mnt")"
 umount "$mnt"
 wait "$mount_pid" || true
