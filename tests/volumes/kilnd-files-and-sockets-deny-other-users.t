@@ -55,23 +55,23 @@ front_start -p "$T/kilnd.pid" --port-file "$T/kilnd.port"
 kiln volume create r replica 2 "$T"/b/{1,2}
 kiln volume start r
 t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon's socket" is_there
-t "kiln-mount --shared mounts it" "$KILN_MOUNT" --shared -s localhost --volfile-id r -l "$T/log/mount.log" "$T/mnt"
+t "kiln-mount --shared mounts the volume" "$KILN_MOUNT" --shared -s localhost --volfile-id r -l "$T/log/mount.log" "$T/mnt"
 t "a file can be written" touch "$T/mnt/file"
 kill -USR1 "$front_pid"
 wait_for 60 "the statedump" bash -c "compgen -G '$T/*.dump.*'"
 
 listening >"$T/listening"
 diag "$(cat "$T/listening")"
-t "the self-heal daemon's socket is among those that are tried" grep -qxF "$(heal_socket)" "$T/listening"
-t "and kilnd's" grep -qx /run/kiln/kilnd.socket "$T/listening"
-t "and the one of kiln-mount --shared" grep -qx /run/kiln-mount.sock "$T/listening"
+t "the test tries the self-heal daemon's socket" grep -qxF "$(heal_socket)" "$T/listening"
+t "the test tries kilnd's socket" grep -qx /run/kiln/kilnd.socket "$T/listening"
+t "the test tries the socket of kiln-mount --shared" grep -qx /run/kiln-mount.sock "$T/listening"
 is "$(lets_in)" "" "no socket lets another user connect"
-is "$(stat -c '%a %u' "$(dirname "$(heal_socket)")")" "700 0" "the folder of the self-heal daemon's socket is root's alone"
-is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer r)/status")" 0077 "the daemon makes files for root alone"
+is "$(stat -c '%a %u' "$(dirname "$(heal_socket)")")" "700 0" "only root may enter the folder of the self-heal daemon's socket"
+is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer r)/status")" 0077 "only root may write files of the self-heal daemon"
 
 made >"$T/made"
 diag "$(cat "$T/made")"
-is "$(awk '$1 !~ /^[0-7]?[0-7]?[0145][0145]$/ || $2 != 0' "$T/made")" "" "nothing that was made can be written by another user"
+is "$(awk '$1 !~ /^[0-7]?[0-7]?[0145][0145]$/ || $2 != 0' "$T/made")" "" "no other user can write a file of kilnd, of the self-heal daemon or of kiln-mount"
 is "$(grep -cE "/(heal/r.pid|kilnd.pid|kilnd.port|kilnd.socket|heal/r.vol|heal-r.log|kilnd.log|mount.log|kiln-mount.sock.lock|volumes/r.json|.*\.dump\..*)$" "$T/made")" \
     11 "and the list has what is known to be made"
 
@@ -81,7 +81,7 @@ t "the volume stops" kiln volume stop r
 rmdir /run/kiln/heal
 mkdir -m 777 /run/kiln/heal
 chown 65534 /run/kiln/heal
-t "the volume starts where the folder is another user's" kiln volume start r
-t "kilnd says why it is not healed" wait_for 60 "the log" grep -q 'Operation not permitted.*heal-daemon-folder' "$T/log/kilnd.log"
-is "$(healer r)" "" "no self-heal daemon has been started"
-is "$(find /run/kiln/heal -mindepth 1)" "" "and nothing was made there"
+t "the volume starts although the folder is another user's" kiln volume start r
+t "kilnd's log names the reason for the missing self-heal daemon" wait_for 60 "the log" grep -q 'Operation not permitted.*heal-daemon-folder' "$T/log/kilnd.log"
+is "$(healer r)" "" "no self-heal daemon is started"
+is "$(find /run/kiln/heal -mindepth 1)" "" "kilnd makes no file in the other user's folder"

@@ -35,59 +35,59 @@ usage_is_du() {
 mkdir -p "$T/b"
 place_xfs "$T/b" 1g
 front_start --metrics-address 127.0.0.1:9101
-t "a size that is none is refused" fails_with "is not a valid limit" kiln volume create bad "$T/b/bad" size many
+t "an invalid size is refused" fails_with "is not a valid limit" kiln volume create bad "$T/b/bad" size many
 t "a volume is created with a limit" kiln volume create one "$T/b/one" size 4M
 kiln volume start one
 front_mount one "$T/stock"
-t "kiln-mount mounts it, too" "$KILN_MOUNT" -l "$T/log/kiln-mount.log" localhost:/one "$(mkdir -p "$T/kiln" && echo "$T/kiln")"
+t "kiln-mount mounts the volume" "$KILN_MOUNT" -l "$T/log/kiln-mount.log" localhost:/one "$(mkdir -p "$T/kiln" && echo "$T/kiln")"
 is "$(field one limit)" 4194304 "status shows the limit"
-is "$(df_of "$T/kiln" | cut -d ' ' -f 1)" 4194304 "df on kiln-mount shows it"
-is "$(df_of "$T/stock" | cut -d ' ' -f 1)" 4194304 "and on a stock mount"
-t "2 MiB fit" write "$T/kiln/a" 32
-t "3 MiB more do not" fails_with "quota exceeded" write "$T/stock/b" 48
-t "usage is what du counts" wait_for 60 "usage" usage_is_du one "$T/b/one"
+is "$(df_of "$T/kiln" | cut -d ' ' -f 1)" 4194304 "df on kiln-mount shows the limit"
+is "$(df_of "$T/stock" | cut -d ' ' -f 1)" 4194304 "df on a stock mount shows the limit"
+t "2 MiB can be written" write "$T/kiln/a" 32
+t "3 MiB more cannot be written" fails_with "quota exceeded" write "$T/stock/b" 48
+t "the volume's usage equals du" wait_for 60 "usage" usage_is_du one "$T/b/one"
 used=$(field one used)
 t "df shows the usage" test "$(df_of "$T/kiln" | cut -d ' ' -f 2)" -eq "$used"
-t "kiln status tells it" eval 'kiln volume status one | grep -q "Limit: 4194304 bytes, used: $used"'
+t "kiln status shows the usage" eval 'kiln volume status one | grep -q "Limit: 4194304 bytes, used: $used"'
 metrics() { curl -s http://127.0.0.1:9101/metrics; }
 t "/metrics has the limit" eval 'metrics | grep -q "^kiln_volume_limit_bytes{volume=\"one\"} 4194304"'
-t "and the usage" eval 'metrics | grep -q "^kiln_volume_used_bytes{volume=\"one\"} $used"'
+t "/metrics has the usage" eval 'metrics | grep -q "^kiln_volume_used_bytes{volume=\"one\"} $used"'
 t "the limit is raised" kiln volume limit one 8M
-t "and there is room" write "$T/stock/c" 48
-t "the limit is taken away" kiln volume limit one none
-is "$(field one limit)" None "then status shows none"
-t "and more fits" write "$T/stock/d" 80
-t "a limit over files that were there before" kiln volume limit one 64M
-t "counts them" wait_for 60 "the count" usage_is_du one "$T/b/one"
+t "a write above the old limit succeeds" write "$T/stock/c" 48
+t "the limit is removed" kiln volume limit one none
+is "$(field one limit)" None "status shows no limit"
+t "a write succeeds without a limit" write "$T/stock/d" 80
+t "a volume with files gets a limit" kiln volume limit one 64M
+t "the limit counts the old files" wait_for 60 "the count" usage_is_du one "$T/b/one"
 
 # ---- folders ---------------------------------------------------------------------------------
 
 mkdir -p "$T/stock/home/ann"
 t "a folder gets a limit" kiln quota one set /home/ann 1M
-t "it holds" fails_with "quota exceeded" write "$T/kiln/home/ann/x" 32
-t "the list shows it" eval '[[ $(quota_of one /home/ann) == 1048576:* ]]'
-t "in words, too" eval 'kiln quota one | grep -q "^/home/ann  *1048576 "'
-is "$(df_of "$T/stock/home/ann" | cut -d ' ' -f 1)" 1048576 "df of the folder shows it"
-t "a file gets none" fails_with "the path of a folder" kiln quota one set /a 1M
-t "nor does a path that is not there" fails_with "the path of a folder" kiln quota one set /away 1M
-t "a path is from the root" fails_with "from the volume's root" kiln quota one set home 1M
+t "the folder's limit holds" fails_with "quota exceeded" write "$T/kiln/home/ann/x" 32
+t "the list has the folder's limit as JSON" eval '[[ $(quota_of one /home/ann) == 1048576:* ]]'
+t "the list has the folder's limit as text" eval 'kiln quota one | grep -q "^/home/ann  *1048576 "'
+is "$(df_of "$T/stock/home/ann" | cut -d ' ' -f 1)" 1048576 "df of the folder shows the limit"
+t "a limit for a file is refused" fails_with "the path of a folder" kiln quota one set /a 1M
+t "a limit for a missing path is refused" fails_with "the path of a folder" kiln quota one set /away 1M
+t "a path that does not begin at the root is refused" fails_with "from the volume's root" kiln quota one set home 1M
 kill -9 "$front_pid"
 wait "$front_pid" 2>/dev/null || true
 front_start --metrics-address 127.0.0.1:9101
-t "after kill -9 the limits are there" eval '[[ $(quota_of one /home/ann) == 1048576:* && $(quota_of one /) == 67108864:* ]]'
-t "usage, too" wait_for 60 "usage" eval '[[ $(($(quota_of one / | cut -d : -f 2) + $(quota_of one /home/ann | cut -d : -f 2))) -eq $(du_of "$T/b/one") ]]'
-t "the folder's limit is taken away" kiln quota one remove /home/ann
-t "and more fits there" wait_for 30 "the mount" write "$T/stock/home/ann/y" 32
+t "the limits are present after kill -9" eval '[[ $(quota_of one /home/ann) == 1048576:* && $(quota_of one /) == 67108864:* ]]'
+t "the usage is right after kill -9" wait_for 60 "usage" eval '[[ $(($(quota_of one / | cut -d : -f 2) + $(quota_of one /home/ann | cut -d : -f 2))) -eq $(du_of "$T/b/one") ]]'
+t "the folder's limit is removed" kiln quota one remove /home/ann
+t "a write above the folder's old limit succeeds" wait_for 30 "the mount" write "$T/stock/home/ann/y" 32
 umount "$T/stock" "$T/kiln"
 
 # ---- several bricks --------------------------------------------------------------------------
 
-t "a replicated volume" kiln volume create two replica 2 "$T/b/two1" "$T/b/two2" size 2M
+t "a replicated volume is created with a limit" kiln volume create two replica 2 "$T/b/two1" "$T/b/two2" size 2M
 kiln volume start two
 front_mount two "$T/two"
-t "holds its limit" fails_with "quota exceeded" write "$T/two/a" 40
-t "and counts each file once" wait_for 60 "usage" usage_is_du two "$T/b/two1"
-t "a distributed volume" kiln volume create many "$T/b/many1" "$T/b/many2" size 8M
+t "the replicated volume holds its limit" fails_with "quota exceeded" write "$T/two/a" 40
+t "the replicated volume counts each file once" wait_for 60 "usage" usage_is_du two "$T/b/two1"
+t "a distributed volume is created with a limit" kiln volume create many "$T/b/many1" "$T/b/many2" size 8M
 kiln volume start many
 front_mount many "$T/many"
 mkdir -p "$T/many-kiln"
@@ -95,11 +95,11 @@ mkdir -p "$T/many-kiln"
 for i in 1 2 3 4 5 6 7 8 9; do
     write "$T/many/$i" 8
 done
-t "counts the sum of its bricks" wait_for 60 "usage" usage_is_du many "$T/b/many1" "$T/b/many2"
-is "$(df_of "$T/many-kiln" | cut -d ' ' -f 1)" 8388608 "df on kiln-mount shows its limit once"
-t "and the usage of both bricks" test "$(df_of "$T/many-kiln" | cut -d ' ' -f 2)" -eq "$(du_of "$T/b/many1" "$T/b/many2")"
+t "the distributed volume counts the sum of its bricks" wait_for 60 "usage" usage_is_du many "$T/b/many1" "$T/b/many2"
+is "$(df_of "$T/many-kiln" | cut -d ' ' -f 1)" 8388608 "df on kiln-mount shows the limit of the distributed volume once"
+t "df on kiln-mount shows the usage of both bricks" test "$(df_of "$T/many-kiln" | cut -d ' ' -f 2)" -eq "$(du_of "$T/b/many1" "$T/b/many2")"
 fill() { for i in $(seq 10 40); do write "$T/many/$i" 4 || return 1; sleep 0.3; done; }
-t "and holds its limit for the sum" fails_with "quota exceeded" fill
+t "the distributed volume holds its limit for the sum" fails_with "quota exceeded" fill
 sum=$(du_of "$T/b/many1" "$T/b/many2")
-t "to what is written in a second: $sum bytes" test "$sum" -le $((8388608 + 1048576))
-t "and not much before" test "$sum" -ge $((8388608 - 262144))
+t "the sum exceeds the limit by at most the writes of a second: $sum bytes" test "$sum" -le $((8388608 + 1048576))
+t "the distributed volume could be filled up to its limit" test "$sum" -ge $((8388608 - 262144))

@@ -39,12 +39,12 @@ wait_for 240 "kiln-mount" mountpoint -q "$T/kiln"
 mkdir "$T/stock/dir"
 for i in {1..20}; do echo "text $i" >"$T/stock/dir/$i"; done
 
-t "a second copy of everything" kiln volume add-brick v replica 2 "$T/b/2"
-t "is healed" wait_for 240 "the heal" same_on 1 2 dir/20
+t "add-brick adds a second copy" kiln volume add-brick v replica 2 "$T/b/2"
+t "the second copy is healed" wait_for 240 "the heal" same_on 1 2 dir/20
 t "wholly" wait_for 240 "nothing to be pending" nothing_is_pending
 t "the copies are equal" bricks_get_equal "$T/b/1" "$T/b/2"
-t "the stock client writes to both" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/new-stock' && cmp '$T/b/1/new-stock' '$T/b/2/new-stock'"
-t "kiln-mount too" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/new-kiln' && cmp '$T/b/1/new-kiln' '$T/b/2/new-kiln'"
+t "the stock client writes to both copies" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/new-stock' && cmp '$T/b/1/new-stock' '$T/b/2/new-stock'"
+t "kiln-mount writes to both copies" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/new-kiln' && cmp '$T/b/1/new-kiln' '$T/b/2/new-kiln'"
 
 refused 'multiple of 2' add-brick v "$T/b/3"
 refused '1 bricks to go from replica 2 to 4' add-brick v replica 4 "$T/b/3"
@@ -57,29 +57,29 @@ kiln volume stop v
 refused 'not started' replace-brick v "$T/b/1" "$T/b/3"
 kiln volume start v
 rm -r "$T/b/2"
-t "a brick whose folder has gone is not served" kiln volume reset-brick v "$T/b/2" start
-t "files are written without it" wait_for 240 "a write" bash -c "echo more >'$T/stock/dir/more'"
-t "another folder takes its place" kiln volume replace-brick v "$T/b/2" "$T/b/3" commit force
-t "and is healed" wait_for 240 "the heal" same_on 1 3 dir/more
+t "reset-brick stops a brick whose folder is gone" kiln volume reset-brick v "$T/b/2" start
+t "files are written without the brick" wait_for 240 "a write" bash -c "echo more >'$T/stock/dir/more'"
+t "replace-brick puts another folder in the brick's place" kiln volume replace-brick v "$T/b/2" "$T/b/3" commit force
+t "the new folder is healed" wait_for 240 "the heal" same_on 1 3 dir/more
 t "wholly" wait_for 240 "nothing to be pending" nothing_is_pending
-t "the copies are equal" bricks_get_equal "$T/b/1" "$T/b/3"
-t "the stock client writes to both" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/second' && cmp '$T/b/1/second' '$T/b/3/second'"
-t "kiln-mount too" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/third' && cmp '$T/b/1/third' '$T/b/3/third'"
+t "both copies are equal after the replacement" bricks_get_equal "$T/b/1" "$T/b/3"
+t "the stock client writes to both copies after the replacement" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/second' && cmp '$T/b/1/second' '$T/b/3/second'"
+t "kiln-mount writes to both copies after the replacement" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/third' && cmp '$T/b/1/third' '$T/b/3/third'"
 
-t "a second set, and who may use it is said" grep -q 'made from now on use them' <<<"$(kiln volume add-brick v "$T/b/4" "$T/b/5")"
-t "new folders of the stock client's use it" wait_for 240 "the stock client" spreads "$T/stock"
-t "and kiln-mount's" wait_for 240 "kiln-mount" spreads "$T/kiln"
+t "add-brick adds a second set, and says that new folders use the set" grep -q 'made from now on use them' <<<"$(kiln volume add-brick v "$T/b/4" "$T/b/5")"
+t "new folders of the stock client use the second set" wait_for 240 "the stock client" spreads "$T/stock"
+t "new folders of kiln-mount use the second set" wait_for 240 "kiln-mount" spreads "$T/kiln"
 refused 'holds files' remove-brick v "$T/b/4" "$T/b/5"
 refused 'whole sets' remove-brick v "$T/b/4"
 refused 'moves no data' remove-brick v "$T/b/4" "$T/b/5" start
 rm -r "$T/stock/spread"
-t "a set without files can go" kiln volume remove-brick v "$T/b/4" "$T/b/5" force
-t "and the stock client makes files" wait_for 240 "the stock client" bash -c "mkdir -p '$T/stock/after' && touch '$T'/stock/after/{1..30}"
-t "and kiln-mount" wait_for 240 "kiln-mount" bash -c "mkdir -p '$T/kiln/later' && touch '$T'/kiln/later/{1..30} '$T'/kiln/dir/{100..130}"
-t "one copy can go" kiln volume remove-brick v replica 1 "$T/b/3" force
-t "the files are there" wait_for 240 "the file" bash -c "[[ \$(cat '$T/stock/dir/7') == 'text 7' ]]"
-t "and new ones" wait_for 240 "a write" bash -c "echo last >'$T/stock/last' && grep -qx last '$T/b/1/last'"
-t_here "all this is kept" front_stop
-t_here "by the next daemon" front_start
-is "$(kiln_json info v | grep -oE '"path":"[^"]*"')" "\"path\":\"$T/b/1\"" "with one brick"
-t "that serves" wait_for 240 "the file" grep -qx last "$T/stock/last"
+t "remove-brick removes a set without files" kiln volume remove-brick v "$T/b/4" "$T/b/5" force
+t "the stock client makes files afterwards" wait_for 240 "the stock client" bash -c "mkdir -p '$T/stock/after' && touch '$T'/stock/after/{1..30}"
+t "kiln-mount makes files afterwards" wait_for 240 "kiln-mount" bash -c "mkdir -p '$T/kiln/later' && touch '$T'/kiln/later/{1..30} '$T'/kiln/dir/{100..130}"
+t "remove-brick removes a copy" kiln volume remove-brick v replica 1 "$T/b/3" force
+t "the files are present after the removal" wait_for 240 "the file" bash -c "[[ \$(cat '$T/stock/dir/7') == 'text 7' ]]"
+t "new files are written after the removal" wait_for 240 "a write" bash -c "echo last >'$T/stock/last' && grep -qx last '$T/b/1/last'"
+t_here "kilnd stops" front_stop
+t_here "kilnd starts again" front_start
+is "$(kiln_json info v | grep -oE '"path":"[^"]*"')" "\"path\":\"$T/b/1\"" "kilnd keeps the volume with one brick"
+t "the brick serves the volume" wait_for 240 "the file" grep -qx last "$T/stock/last"

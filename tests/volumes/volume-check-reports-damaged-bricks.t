@@ -28,10 +28,10 @@ ln -s file "$T/mnt/symlink"
 mkfifo "$T/mnt/fifo"
 mv "$T/mnt/a/b" "$T/mnt/moved"
 umount "$T/mnt"
-t_not "a volume that is started is not looked at" kiln volume check v
+t_not "check refuses a started volume" kiln volume check v
 kiln volume stop v
-t "bricks that were used are whole" kiln volume check v
-is "$(kiln_json volume check v | grep -oE '"(bad|objects)":[0-9]+' | tr '\n' ' ')" '"bad":0 "objects":12 ' "every object was looked at"
+t "check finds no fault in used bricks" kiln volume check v
+is "$(kiln_json volume check v | grep -oE '"(bad|objects)":[0-9]+' | tr '\n' ' ')" '"bad":0 "objects":12 ' "check has examined every object"
 
 setfattr -x trusted.gfid "$T/b/1/other"
 rm "$(handle_of "$T/b/1/third")"
@@ -39,11 +39,11 @@ rm "$(handle_of "$T/b/1/moved/c")"
 ln -sfn "$(readlink "$(handle_of "$T/b/1/d")")" "$(handle_of "$T/b/1/e")"
 echo alien >"$T/b/1/a/alien"
 before=$(find "$T/b/1" -printf '%p %i %m %s %C@\n' | sort)
-t_not "bricks that are not whole make it fail" kiln volume check v
-t "a file without a gfid is named" names "/other: it has no gfid"
-t "a file without a handle" names "/third: it has no handle"
-t "a folder without a handle" names "/moved/c: it has no handle"
-t "a folder whose handle leads elsewhere" names "/e: its handle leads to another folder"
-t "a file that no client has made" names "/a/alien: it has no gfid"
-is "$(kiln_json volume check v | grep -oE '"bad":[0-9]+')" '"bad":5' "and nothing else"
-is "$(find "$T/b/1" -printf '%p %i %m %s %C@\n' | sort)" "$before" "nothing was changed"
+t_not "check fails for damaged bricks" kiln volume check v
+t "check names a file without a gfid" names "/other: it has no gfid"
+t "check names a file without a handle" names "/third: it has no handle"
+t "check names a folder without a handle" names "/moved/c: it has no handle"
+t "check names a folder with a wrong handle" names "/e: its handle leads to another folder"
+t "check names a file that no client has made" names "/a/alien: it has no gfid"
+is "$(kiln_json volume check v | grep -oE '"bad":[0-9]+')" '"bad":5' "check reports no other object"
+is "$(find "$T/b/1" -printf '%p %i %m %s %C@\n' | sort)" "$before" "check changes nothing"

@@ -31,19 +31,19 @@ chmod 777 "$T/state/hooks/stop/post/S10open"
 hook delete/pre/S10floods "seq 1 100000; printf 'a last line'"
 
 t "a volume is created" kiln volume create v "$T/b/1"
-t "and started, though a script fails" kiln volume start v
+t "the volume is started although a script fails" kiln volume start v
 t "an option is set" kiln volume set v network.ping-timeout 17
 t "a refused verb runs no script for a volume that there is not" bash -c "! '$KILN' volume start nosuch"
-t "it is stopped" kiln --yes volume stop v
-t "and deleted, while a script floods the log" timeout 60 "$KILN" --yes volume delete v
+t "the volume is stopped" kiln --yes volume stop v
+t "the volume is deleted while a script floods the log" timeout 60 "$KILN" --yes volume delete v
 is "$(cat "$T/calls")" "pre create --volname=v
 post create --volname=v
 a --volname=v
 b --volname=v
 set --volname=v -o network.ping-timeout=17" "the scripts have run in order, with the volume's name and options"
-t "what a script prints is in the log" logged 'hook start/pre/S10a: starts now'
-t "so are its errors" logged 'hook start/pre/S10a: .*and complains'
-t "a status that is not 0 is named" logged 'hook start/post/S10fails: exit status 7'
-t "a script that others may write is refused by name" logged 'hooks/stop/post/S10open is not run'
-t "a flood begins in the log" logged 'hook delete/pre/S10floods: 1 [|] 2 [|] 3'
-t "and is cut, which the log says" logged 'S10floods: printed more than 8192 bytes'
+t "the log has the output of a script" logged 'hook start/pre/S10a: starts now'
+t "the log has the errors of a script" logged 'hook start/pre/S10a: .*and complains'
+t "the log names a status that is not 0" logged 'hook start/post/S10fails: exit status 7'
+t "the log names a script that other users can write" logged 'hooks/stop/post/S10open is not run'
+t "the log has the beginning of a flood" logged 'hook delete/pre/S10floods: 1 [|] 2 [|] 3'
+t "the log says that the flood was cut" logged 'S10floods: printed more than 8192 bytes'

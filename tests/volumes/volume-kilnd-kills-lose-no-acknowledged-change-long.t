@@ -111,7 +111,7 @@ for ((round = 1; round <= rounds; round++)); do
     front_start
 done
 written=$(wc -l <"$T/log-r")
-t "after $rounds kills files are written" wait_for 240 "files to be written" grows "$T/log-r" "$written"
+t "files are written after $rounds kills" wait_for 240 "files to be written" grows "$T/log-r" "$written"
 touch "$T/stop"
 for pid in "${writers[@]}"; do
     wait_for 240 "a writer to end" process_gone "$pid"
@@ -119,12 +119,12 @@ done
 diag "files flushed: $(wc -l <"$T/log-r"), $(wc -l <"$T/log-d") and $(wc -l <"$T/log-g"), options set: $(cat "$T/set")"
 diag "bricks replaced or added: $(grep -c ' 2$' "$T/changes"), taken away: $(grep -c ' 3$' "$T/changes" || true)"
 is "$(kiln_json status | grep -o '"online":true' | wc -l)" $((6 + $(bricks_of g | wc -l))) "every brick is served"
-is "$(missing "$T/log-r" "$T/mnt-r/files")" 0 "every file that was flushed is there, of the replicated volume"
-is "$(missing "$T/log-d" "$T/mnt-d/files")" 0 "of the plain one"
-is "$(missing "$T/log-g" "$T/mnt-g/files")" 0 "and of the one whose bricks have changed"
-t "its copies are healed" wait_for 600 "nothing to be pending" nothing_is_pending
+is "$(missing "$T/log-r" "$T/mnt-r/files")" 0 "the replicated volume has every flushed file"
+is "$(missing "$T/log-d" "$T/mnt-d/files")" 0 "the plain volume has every flushed file"
+is "$(missing "$T/log-g" "$T/mnt-g/files")" 0 "the volume with changed bricks has every flushed file"
+t "the copies of the volume with changed bricks are healed" wait_for 600 "nothing to be pending" nothing_is_pending
 for brick in $(bricks_of g); do
-    is "$(missing "$T/log-g" "$brick/files")" 0 "each copy has them: ${brick#"$T"/}"
+    is "$(missing "$T/log-g" "$brick/files")" 0 "each copy has every flushed file: ${brick#"$T"/}"
 done
 number=$(kiln_json get r user.number | grep -oE '[0-9]+')
-t "the option is the last one that was answered, or the next" test "$number" -ge "$(cat "$T/set")" -a "$number" -le "$(cat "$T/setting")"
+t "the option has the last acknowledged number, or the next" test "$number" -ge "$(cat "$T/set")" -a "$number" -le "$(cat "$T/setting")"

@@ -18,18 +18,18 @@ ping_timeout_is() {
 }
 
 t_here "kilnd starts with an empty state" front_start
-is "$(kiln list)" "" "there are no volumes"
-t "a replicated volume is made" kiln volume create demo replica 2 "$T"/b/{1..4}
-t "a plain one, with the name of this machine" kiln volume create plain "localhost:$T/b/5"
-is "$(kiln list | tr '\n' ' ')" "demo plain " "both are listed"
+is "$(kiln list)" "" "kiln lists no volumes"
+t "kiln creates a replicated volume" kiln volume create demo replica 2 "$T"/b/{1..4}
+t "kiln creates a plain volume on a brick with this machine's name" kiln volume create plain "localhost:$T/b/5"
+is "$(kiln list | tr '\n' ' ')" "demo plain " "kiln lists both volumes"
 is "$(getfattr --absolute-names -n trusted.glusterfs.volume-id -e hex "$T/b/1" | sed -n 's/^trusted.*=0x//p')" \
     "$(kiln_json info demo | grep -o '"id":"[^"]*' | cut -d'"' -f4 | tr -d -)" "a brick carries the volume's id"
-t "one is started" kiln volume start demo
-t "the other, too" kiln volume start plain
-t "the stock client mounts it by name" front_mount demo "$T/demo"
-t "and the other, by kiln" bash -c "mkdir '$T/plain' && '$KILN' mount plain '$T/plain'"
-t "a file can be written" bash -c "echo one >'$T/demo/file' && echo two >'$T/plain/file'"
-is "$(cat "$T"/b/[1-4]/file | sort | uniq -c | awk '{ print $1, $2 }')" "2 one" "it is on both bricks of a pair"
+t "kiln starts the replicated volume" kiln volume start demo
+t "kiln starts the plain volume" kiln volume start plain
+t "the stock client mounts the replicated volume by name" front_mount demo "$T/demo"
+t "kiln mounts the plain volume" bash -c "mkdir '$T/plain' && '$KILN' mount plain '$T/plain'"
+t "files can be written in both volumes" bash -c "echo one >'$T/demo/file' && echo two >'$T/plain/file'"
+is "$(cat "$T"/b/[1-4]/file | sort | uniq -c | awk '{ print $1, $2 }')" "2 one" "both bricks of a pair have the file"
 
 # OP-VERSIONS KEY: prints op_errno of the answer to a client with this highest op-version.
 getspec() {
@@ -48,42 +48,42 @@ with socket.create_connection(("127.0.0.1", 24007)) as s, s.makefile("rb") as an
 EOS
 }
 is "$(getspec 100000 demo) $(getspec 30800 demo) $(getspec 30799 demo) $(getspec '' demo)" "0 0 95 95" \
-    "who is too old for the volume is told so, as by glusterd"
-is "$(getspec 2 /plain) $(getspec 1 /plain)" "0 95" "a plain volume asks for less"
-t "the log says what is missing" grep -q "too old for it: it does not know op-version 30800 .*\[volfile-op-version\]" "$T/log/kilnd.log"
+    "a client that is too old for the volume is refused, as by glusterd"
+is "$(getspec 2 /plain) $(getspec 1 /plain)" "0 95" "a plain volume requires a lower op-version"
+t "the log names the missing op-version" grep -q "too old for it: it does not know op-version 30800 .*\[volfile-op-version\]" "$T/log/kilnd.log"
 
-t "an option is set" kiln volume set demo performance.read-ahead on network.ping-timeout 11
+t "kiln sets options" kiln volume set demo performance.read-ahead on network.ping-timeout 11
 t "the mounted client has a new layer" wait_for 120 "read-ahead" read_ahead_is_there "$T/demo" demo
-t "and the new value" wait_for 120 "the ping timeout" ping_timeout_is demo 11
+t "the mounted client has the new ping timeout" wait_for 120 "the ping timeout" ping_timeout_is demo 11
 is "$(kiln_json get demo network.ping-timeout)" '{"options":[{"option":"network.ping-timeout","set":true,"value":"11"}]}' \
-    "get says what is set"
-t "an option of bricks is set while they serve" kiln volume set demo features.read-only on
-t_not "and they refuse changes" touch "$T/demo/refused"
-t "it is taken back" kiln volume reset demo features.read-only
-t "and they do not" touch "$T/demo/taken"
+    "kiln volume get prints the set values"
+t "kiln sets an option of the bricks" kiln volume set demo features.read-only on
+t_not "the bricks refuse changes with the option" touch "$T/demo/refused"
+t "kiln resets the option" kiln volume reset demo features.read-only
+t "the bricks accept changes without the option" touch "$T/demo/taken"
 
 # The bricks with logged logins since kilnd's last start.
 logins() {
     tail -n "+$log_lines" "$T/log/kilnd.log" | sed -n 's/.* 0-[a-z]*-server: \([^:]*\): .* \[login\]$/\1/p' | sort -u
 }
-t "only warnings are logged of its bricks" kiln volume set demo diagnostics.brick-log-level WARNING
+t "kiln sets the bricks to log only warnings" kiln volume set demo diagnostics.brick-log-level WARNING
 front_kill
 log_lines=$(($(wc -l <"$T/log/kilnd.log") + 1))
-t_here "it starts again after SIGKILL" front_start
+t_here "kilnd starts again after SIGKILL" front_start
 is "$(kiln_json status | grep -o '"online":true' | wc -l)" 5 "every brick is served again"
-t "the mounts go on" wait_for 240 "the file" grep -qx one "$T/demo/file"
-t "and can be written" wait_for 240 "a write" bash -c "echo three >'$T/demo/third'"
-t "so can the other" wait_for 240 "a write" bash -c "echo four >'$T/plain/fourth'"
-is "$(logins)" "$T/b/5" "lines of one volume's bricks are logged, those of the other are not"
-is "$(kiln_json get demo network.ping-timeout | grep -o '"value":"[^"]*')" '"value":"11' "what was set is set"
+t "the mounts work after SIGKILL" wait_for 240 "the file" grep -qx one "$T/demo/file"
+t "the replicated volume can be written after SIGKILL" wait_for 240 "a write" bash -c "echo three >'$T/demo/third'"
+t "the plain volume can be written after SIGKILL" wait_for 240 "a write" bash -c "echo four >'$T/plain/fourth'"
+is "$(logins)" "$T/b/5" "only the volume with the default log level logs logins"
+is "$(kiln_json get demo network.ping-timeout | grep -o '"value":"[^"]*')" '"value":"11' "the set value is kept"
 
-t "kiln unmounts" kiln umount "$T/plain"
-t "a volume is stopped" kiln volume stop plain
-is "$(kiln_json status plain | grep -c '"online":true' || true)" 0 "its brick is not served"
-t_not "nor can it be mounted" front_mount plain "$T/plain"
-t "it is deleted" kiln volume delete plain
-is "$(kiln list)" demo "and gone"
-is "$(cat "$T/b/5/file")" two "its file is where it was"
-t_here "kilnd ends well" front_stop
-t_here "and starts again" front_start
-is "$(kiln list)" demo "with what is left"
+t "kiln unmounts the plain volume" kiln umount "$T/plain"
+t "kiln stops the plain volume" kiln volume stop plain
+is "$(kiln_json status plain | grep -c '"online":true' || true)" 0 "no brick of a stopped volume is served"
+t_not "a stopped volume cannot be mounted" front_mount plain "$T/plain"
+t "kiln deletes the stopped volume" kiln volume delete plain
+is "$(kiln list)" demo "kiln no longer lists the deleted volume"
+is "$(cat "$T/b/5/file")" two "the deleted volume's brick keeps its file"
+t_here "kilnd ends with status 0" front_stop
+t_here "kilnd starts again" front_start
+is "$(kiln list)" demo "kiln lists the remaining volume"

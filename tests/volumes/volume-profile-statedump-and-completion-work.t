@@ -40,12 +40,12 @@ front_mount v "$T/mnt2"
 before=$(calls_of MKDIR)
 mkdir "$T"/mnt/dir-{1..7}
 is "$(($(calls_of MKDIR) - before))" 7 "profile counts calls"
-t "and how long they took" times_are_in_order
-t "its table names them" grep -qiE '^ +mkdir +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$(kiln volume profile v info)"
-t "profile is switched on as by gluster" kiln volume profile v start
-is "$(kiln_json get v diagnostics.count-fop-hits | grep -o '"value":"[^"]*')" '"value":"on' "and the option is set"
-t "kiln asks for a statedump" kiln statedump
-t "it is written" wait_for 120 "the dump" dump_is_there
+t "profile has the durations of the calls" times_are_in_order
+t "profile's table names the calls" grep -qiE '^ +mkdir +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$(kiln volume profile v info)"
+t "kiln volume profile start succeeds" kiln volume profile v start
+is "$(kiln_json get v diagnostics.count-fop-hits | grep -o '"value":"[^"]*')" '"value":"on' "the option of the profile is set"
+t "kiln statedump succeeds" kiln statedump
+t "kilnd writes the statedump" wait_for 120 "the dump" dump_is_there
 python3 -c '
 import fcntl, os, sys, time
 file = open(sys.argv[1], "w")
@@ -61,14 +61,14 @@ explains() {
     curl -s --unix-socket /run/kiln/kilnd.socket http://kilnd/statedump.json >"$T/dump.json"
     kiln explain "$T/dump.json" | grep -qE '^  /locked: process .* waits since .* for a write lock \(posixlk\) that is held since .* by process'
 }
-t "explain says who waits for whom" wait_for 120 "the lock that waits" explains
+t "explain names the waiting call and the lock's holder" wait_for 120 "the lock that waits" explains
 mount --bind /dev/null /sbin/mount.glusterfs # from here on there is no stock client
-t "of the text of a dump, too" grep -q 'pools have' <<<"$(kiln explain - <"$(compgen -G "$T/kilnd.*.dump.*" | head -n 1)")"
-t_not "not of another file" kiln explain "$0"
+t "explain reads the text of a dump" grep -q 'pools have' <<<"$(kiln explain - <"$(compgen -G "$T/kilnd.*.dump.*" | head -n 1)")"
+t_not "explain refuses another file" kiln explain "$0"
 is "$(kiln volume clear-locks v /locked kind granted posix | grep -oE 'posix blocked locks=.*')" \
-    "posix blocked locks=0 granted locks=1" "a lock is taken away, and counted"
+    "posix blocked locks=0 granted locks=1" "clear-locks clears and counts a lock"
 wait "$waiter"
-is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "and has gone"
+is "$(kiln volume clear-locks v /locked kind all posix)" "No locks cleared." "the cleared lock is gone"
 slowest_waited_for_a_lock() {
     kiln_json profile v slow | python3 -c 'import json, sys
 slow = json.load(sys.stdin)["bricks"][0]["slow"]
@@ -76,28 +76,28 @@ lk = [c for c in slow if c["fop"] == "lk" and c["object"] == "/locked"]
 assert any((c["stages_us"]["locks"] or 0) > c["total_us"] / 2 and c["stages_us"]["reply"] is not None for c in lk), slow
 assert all(abs(sum(v or 0 for v in c["stages_us"].values()) - c["total_us"]) < 1 for c in slow), slow'
 }
-t "the call that waited is among the slowest, and most of its time is that of the lock" \
+t "the call that waited is among the slowest calls, and its time is mostly the wait for the lock" \
     wait_for 60 "the call to be noted" slowest_waited_for_a_lock
-t "its line is for people" grep -qE '^  lk +[0-9.]+ .* /locked; client [0-9]+ on ' <<<"$(kiln profile v slow)"
-t "kiln top tells of the machine's CPU and load" grep -qE '  machine [0-9]+% load [0-9.]+' <<<"$(kiln top --once | head -n 1)"
-t "kiln top has it" grep -qE '^/locked +lk ' <<<"$(kiln top --once)"
+t "kiln profile slow prints the call as text" grep -qE '^  lk +[0-9.]+ .* /locked; client [0-9]+ on ' <<<"$(kiln profile v slow)"
+t "kiln top shows the machine's CPU and load" grep -qE '  machine [0-9]+% load [0-9.]+' <<<"$(kiln top --once | head -n 1)"
+t "kiln top shows the slow call" grep -qE '^/locked +lk ' <<<"$(kiln top --once)"
 curl -s --unix-socket /run/kiln/kilnd.socket http://kilnd/statedump.json >"$T/dump.json"
-t "explain says it in words" grep -qE ': lk of /locked took .* behind locks of other clients' <<<"$(kiln explain "$T/dump.json")"
-is "$(kiln_json clear-locks v / kind all entry | grep -oc '"cleared":"No locks cleared."')" 1 "the root has none"
-t_not "a range that is none is refused" kiln volume clear-locks v /locked kind all posix 1-2
-t_not "what leads out of a brick is not followed" kiln volume clear-locks v /../1/locked kind all posix
-t_not "of a file that is not there none" kiln volume clear-locks v /nowhere kind all posix
+t "explain describes the slow call" grep -qE ': lk of /locked took .* behind locks of other clients' <<<"$(kiln explain "$T/dump.json")"
+is "$(kiln_json clear-locks v / kind all entry | grep -oc '"cleared":"No locks cleared."')" 1 "the root has no locks"
+t_not "clear-locks refuses an invalid range" kiln volume clear-locks v /locked kind all posix 1-2
+t_not "clear-locks refuses a path out of the brick" kiln volume clear-locks v /../1/locked kind all posix
+t_not "clear-locks refuses a missing file" kiln volume clear-locks v /nowhere kind all posix
 is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 2 "nothing stays mounted"
-is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "verbs are completed"
-is "$(completes volume start '')" v "and names of volumes"
-is "$(completes volume set v network.ping | tr '\n' ' ')" "network.ping-timeout " "keys of options"
-is "$(completes profile v st | tr '\n' ' ')" "start stop " "and words"
-t "the script for zsh is one" bash -c "'$KILN' completion zsh | zsh -nf /dev/stdin"
-is "$(zsh_completes completion '')" "bash zsh" "and offers words alone where there are no others"
-is "$(zsh_completes mount v '' | tail -n 1)" FILES "and files where an argument may be one"
-t "a volume is measured" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
-is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "beside a bare folder, eight loads"
-is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +3)" "" "and nothing of it stays"
-t_not "what would move data is refused" kiln volume remove-brick v "$T/b/1" start
+is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "the completion offers verbs"
+is "$(completes volume start '')" v "the completion offers names of volumes"
+is "$(completes volume set v network.ping | tr '\n' ' ')" "network.ping-timeout " "the completion offers keys of options"
+is "$(completes profile v st | tr '\n' ' ')" "start stop " "the completion offers words of a verb"
+t "the completion for zsh is a valid script" bash -c "'$KILN' completion zsh | zsh -nf /dev/stdin"
+is "$(zsh_completes completion '')" "bash zsh" "the completion for zsh offers only words where no file fits"
+is "$(zsh_completes mount v '' | tail -n 1)" FILES "the completion for zsh offers files where a file fits"
+t "kiln bench measures a volume" bash -c "'$KILN' bench v 0.1 >'$T/bench'"
+is "$(grep -cE '\| +[0-9]+ +[0-9-]+ +[0-9]+ +[0-9]+ \| +[0-9]+ .* %$' "$T/bench")" 8 "kiln bench compares eight loads with a bare folder"
+is "$(find "$T/b" "$T/mnt" -name '.kiln-bench*')$(findmnt -n -l -t fuse.glusterfs | tail -n +3)" "" "kiln bench leaves nothing behind"
+t_not "remove-brick start, which would move data, is refused" kiln volume remove-brick v "$T/b/1" start
 t "every verb has help" bash -c "for verb in \$('$KILN' help | awk '\$1 == \"kiln\" { print \$2 == \"volume\" ? \$3 : \$2 }' | grep -v help); do
     '$KILN' help \"\$verb\" | grep -q '^Usage: kiln' || exit 1; done"

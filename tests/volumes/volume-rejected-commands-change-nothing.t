@@ -26,7 +26,7 @@ refused() {
     shift 2
     said=$(kiln "$@" 2>&1 </dev/null) || status=$?
     is "$status" "$want" "kiln $*: status $want"
-    t "... it says why" grep -qE -- "$pattern" <<<"$said"
+    t "kiln $*: the message names the cause" grep -qE -- "$pattern" <<<"$said"
     [[ $(front_state) == "$before" ]] || is "$(front_state)" "$before" "... and nothing has changed"
 }
 
@@ -89,21 +89,21 @@ refused 1 'no volume is mounted' umount "$T/b"
 head -c 1M /dev/zero >"$T/state/heal/fill" 2>/dev/null || true
 refused 1 'No space left' volume set demo network.ping-timeout 33
 refused 1 'df -h' volume create two "$T/b/new"
-t_not "what was there is known to be there" grep -q volume-state-unknown "$T/log/kilnd.log"
+t_not "kilnd knows the state of its volumes" grep -q volume-state-unknown "$T/log/kilnd.log"
 rm "$T/state/heal/fill"
 
 KILN_SOCKET=$T/nobody refused 3 'does not answer' volume list
 is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","type":"kiln volume list"}' \
-    "errors are JSON where answers are"
-t_not "a second daemon does not get the state" "$KILND" --state "$T/state" -N --port 24999 --management-socket "$T/second"
-is "$(front_state)" "$before" "nothing of all this has changed anything"
+    "errors are JSON when answers are JSON"
+t_not "a second daemon is refused the state" "$KILND" --state "$T/state" -N --port 24999 --management-socket "$T/second"
+is "$(front_state)" "$before" "the refused commands have changed nothing"
 
 # Requests without kiln, because any process that may open the socket can send any bytes.
 post() {
     curl -s --unix-socket /run/kiln/kilnd.socket -d "$2" "http://kilnd/v1/$1"
 }
-t "a request that is not JSON is answered" grep -q 'not JSON' <<<"$(post volume-list '{')"
-t "what is no verb is answered" grep -q 'does not know' <<<"$(post volume-frobnicate '{}')"
-t "an argument too many is answered" grep -q 'cannot be understood' <<<"$(post volume-list '{"more": 1}')"
-t "an argument of another type is answered" grep -q 'cannot be understood' <<<"$(post volume-start '{"name": 1}')"
-is "$(front_state)" "$before" "nor has that"
+t "a request that is not JSON gets an answer" grep -q 'not JSON' <<<"$(post volume-list '{')"
+t "a request for an unknown verb gets an answer" grep -q 'does not know' <<<"$(post volume-frobnicate '{}')"
+t "a request with an additional argument gets an answer" grep -q 'cannot be understood' <<<"$(post volume-list '{"more": 1}')"
+t "a request with an argument of another type gets an answer" grep -q 'cannot be understood' <<<"$(post volume-start '{"name": 1}')"
+is "$(front_state)" "$before" "the refused requests have changed nothing"

@@ -53,30 +53,30 @@ kiln volume set r storage.health-check-interval 1
 kiln volume start r
 t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" has_healer r
 pid=$(healers r)
-t "status shows it" wait_for 120 "the status" status_is r running
+t "status shows the self-heal daemon" wait_for 120 "the status" status_is r running
 front_mount r "$T/mnt"
 echo one >"$T/mnt/file"
 
 break_disk "$T/b/1"
-t "a brick whose disk fails goes" wait_for 240 "the brick to go" is_offline "$T/b/1"
+t "a brick with a failed disk goes offline" wait_for 240 "the brick to go" is_offline "$T/b/1"
 wait_for 240 "the brick to be detached" is_detached
-t "files are written without it" bash -c "mkdir '$T/mnt/dir' && echo two >'$T/mnt/dir/new' && echo more >>'$T/mnt/file'"
-t "heal info names them" wait_for 120 "the names" bash -c "'$KILN' heal r info | grep -qx /file && '$KILN' heal r info | grep -qx /dir"
-is "$(ready)" "503 not ready: bricks serving 1, attaching 0, failed 0, detaching 0, missing 1" "kilnd is not ready without it"
+t "files are written without the brick" bash -c "mkdir '$T/mnt/dir' && echo two >'$T/mnt/dir/new' && echo more >>'$T/mnt/file'"
+t "heal info names the changed files" wait_for 120 "the names" bash -c "'$KILN' heal r info | grep -qx /file && '$KILN' heal r info | grep -qx /dir"
+is "$(ready)" "503 not ready: bricks serving 1, attaching 0, failed 0, detaching 0, missing 1" "kilnd is not ready without the brick"
 rmdir "$T/b/1/.glusterfs/health_check"
-t "the brick is started again" kiln volume start r force
-is "$(ready)" "200 ready: bricks serving 2, attaching 0, failed 0, detaching 0, missing 0" "and kilnd is ready"
-t "heal is asked for" kiln volume heal r
-t "all of it is healed" wait_for 240 "the heal" nothing_is_pending
+t "kiln starts the brick again" kiln volume start r force
+is "$(ready)" "200 ready: bricks serving 2, attaching 0, failed 0, detaching 0, missing 0" "kilnd is ready with the brick"
+t "kiln requests a heal" kiln volume heal r
+t "the daemon heals all files" wait_for 240 "the heal" nothing_is_pending
 t "the replicas are equal" bricks_get_equal "$T/b/1" "$T/b/2"
-is "$(kiln_json heal r statistics | grep -o '"type":"INDEX"' | sort -u)" '"type":"INDEX"' "statistics tell when it has looked"
+is "$(kiln_json heal r statistics | grep -o '"type":"INDEX"' | sort -u)" '"type":"INDEX"' "the statistics have the crawl of the index"
 
 # The removal on the disk leaves no entry in an index.
 rm "$T/b/1/dir/new" "$(handle_of "$T/b/1" "$T/b/2/dir/new")"
-t "all of the volume can be compared" kiln volume heal r full
-t "what has vanished from a brick comes back" wait_for 240 "the file" test -e "$T/b/1/dir/new"
-is "$(cat "$T/b/1/dir/new")" two "as it was"
-is "$(healers r)" "$pid" "and all this by one daemon, which was not started anew"
+t "kiln requests a full heal" kiln volume heal r full
+t "the daemon brings back a file that vanished from a brick" wait_for 240 "the file" test -e "$T/b/1/dir/new"
+is "$(cat "$T/b/1/dir/new")" two "the file has its old contents"
+is "$(healers r)" "$pid" "a single daemon has done all heals"
 
 # Each replica accuses the other replica. The daemon is stopped meanwhile, because it would heal a file with only
 # one of the two accusations.
@@ -85,9 +85,9 @@ for i in 1 2; do
     setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000010000000000000000 "$T/b/$i/file"
     touch "$T/b/$i/.glusterfs/indices/xattrop/$(basename "$(handle_of "" "$T/b/$i/file")")"
 done
-t "split-brain is marked" grep -A1 -x '/file - Is in split-brain' <<<"$(kiln heal r info)"
-is "$(kiln heal r info split-brain | grep -cx /file)" 2 "and listed alone"
-is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 1')" 2 "and counted"
+t "heal info marks a file in split-brain" grep -A1 -x '/file - Is in split-brain' <<<"$(kiln heal r info)"
+is "$(kiln heal r info split-brain | grep -cx /file)" 2 "heal info split-brain lists the file"
+is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 1')" 2 "heal info summary counts the file"
 
 # Two different files of one name, as bricks have them after each was alone.
 for i in 1 2; do
@@ -99,23 +99,23 @@ for i in 1 2; do
     setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000000000000000000001 "$T/b/$i/dir"
     touch "$T/b/$i/.glusterfs/indices/xattrop/$(basename "$(handle_of "" "$T/b/$i/dir")")"
 done
-t "so is a name of two files" grep -qx '/dir/twice - Is in split-brain' <<<"$(kiln heal r info)"
-is "$(kiln heal r info split-brain | grep -cx /dir/twice)" 2 "it is listed with what has no good copy"
-t_not "and not with other names" grep -q '/dir/new' <<<"$(kiln heal r info split-brain)"
-is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 2')" 2 "and counted"
+t "heal info marks a name with two files" grep -qx '/dir/twice - Is in split-brain' <<<"$(kiln heal r info)"
+is "$(kiln heal r info split-brain | grep -cx /dir/twice)" 2 "heal info split-brain lists the name"
+t_not "heal info split-brain lists no other name" grep -q '/dir/new' <<<"$(kiln heal r info split-brain)"
+is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 2')" 2 "heal info summary counts the name"
 
 kill -KILL "$pid"
-t "a daemon that dies is started again" wait_for 240 "another one" has_new_healer r "$pid"
-t "an option ends it" kiln volume set r cluster.self-heal-daemon off
-is "$(healers r)" "" "it has gone"
-t "and brings it back" kiln volume reset r cluster.self-heal-daemon
-t "it is there again" wait_for 240 "the self-heal daemon" has_healer r
+t "kilnd restarts a daemon that has died" wait_for 240 "another one" has_new_healer r "$pid"
+t "kiln switches off the self-heal daemon" kiln volume set r cluster.self-heal-daemon off
+is "$(healers r)" "" "no self-heal daemon runs"
+t "kiln switches on the self-heal daemon" kiln volume reset r cluster.self-heal-daemon
+t "a self-heal daemon runs again" wait_for 240 "the self-heal daemon" has_healer r
 pid=$(healers r)
 front_kill
-t "it outlives a kilnd that is killed" kill -0 "$pid"
+t "the daemon survives the death of kilnd" kill -0 "$pid"
 front_start
-t "the next kilnd has one of its own" wait_for 240 "another one" has_new_healer r "$pid"
-is "$(healers r | wc -l)" 1 "and there is one alone"
-t "with the volume it goes" kiln volume stop r
-is "$(healers r)" "" "at once"
-t_not "what is not replicated is not healed" kiln volume heal nosuch
+t "the next kilnd starts a new daemon" wait_for 240 "another one" has_new_healer r "$pid"
+is "$(healers r | wc -l)" 1 "a single daemon runs"
+t "kiln stops the volume" kiln volume stop r
+is "$(healers r)" "" "the daemon ends with the volume"
+t_not "kiln refuses the heal of an unknown volume" kiln volume heal nosuch
