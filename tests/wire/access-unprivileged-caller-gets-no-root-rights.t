@@ -19,6 +19,6 @@ for vol in plain squashed; do
     chmod 1777 "$brick"
 done
 volume_start plain
-include "nothing was let pass" python3 "$tests_dir/wire/rights.py" 127.0.0.1 "$(cat "$T/both.port")" \
+include "every attempt is refused" python3 "$tests_dir/wire/rights.py" 127.0.0.1 "$(cat "$T/both.port")" \
     "$T/plain/b0" "$T/squashed/b0" helper secret
 volume_stop plain

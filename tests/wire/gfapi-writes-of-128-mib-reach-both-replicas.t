@@ -50,13 +50,13 @@ writes() { timeout 300 python3 "$T/large.py" "$T/client.vol" "$T/log/gfapi.log" 
 t_here "the program writes and reads 64 and 128 MiB" writes
 for mib in 64 128; do
     read -r _ same digest < <(grep "^$mib " "$T/said" || echo "$mib no no")
-    is "${same:-}" True "$mib MiB: the program reads what it has written"
+    is "${same:-}" True "$mib MiB: the program reads the written bytes"
     for replica in 0 1; do
-        is "$(sha256sum <"${bricks[replica]}/large-$mib" | cut -d' ' -f1)" "${digest:-}" "$mib MiB: replica $replica has it"
+        is "$(sha256sum <"${bricks[replica]}/large-$mib" | cut -d' ' -f1)" "${digest:-}" "$mib MiB: replica $replica has the written bytes"
     done
 done
 pending() { find "${bricks[$1]}/.glusterfs/indices" -type f ! -name 'xattrop-*' ! -name 'entry-changes-*' ! -name 'dirty-*' | wc -l; }
 for replica in 0 1; do
-    is "$(pending $replica)" 0 "nothing waits for heal on replica $replica"
+    is "$(pending $replica)" 0 "no heal is pending on replica $replica"
 done
 t_not "no connection was cut" grep -rq transport-record-too-long "$T/log"

@@ -57,13 +57,13 @@ other=${volume_bricks[w]}
 port=$(cat "$T/fuzz.port")
 pools_before=$(pools_in_use)
 descriptors_before=$(proc_fds "${daemon_pid[fuzz]}")
-include "what is sent gets its answer" \
+include "every call gets its answer" \
     python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --names "$T/log" "${arguments[@]}"
-t_here "descriptors are as before" wait_for 120 "descriptors as before" descriptors_are_back
-t_here "pools are as before" wait_for 120 "pools as before" pools_are_back
+t_here "the number of descriptors is at its earlier level" wait_for 120 "descriptors as before" descriptors_are_back
+t_here "the pools are at their earlier level" wait_for 120 "pools as before" pools_are_back
 pools_are_back || diag "$(diff <(echo "$pools_before") <(pools_in_use))"
 t_here "the landfill is empty" wait_for 120 "an empty landfill" landfill_is_empty
-t "whoever looks a name up makes its handle right" python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --look
+t "a LOOKUP of each name makes the handle right" python3 -B "$tests_dir/wire/live_fuzz.py" "$port" "$brick" "$other" --look
 for b in "$brick" "$other"; do
-    t "every handle of ${b#"$T"/} is the right one" brick_handles_hold "$b"
+    t "every handle of ${b#"$T"/} is right" brick_handles_hold "$b"
 done

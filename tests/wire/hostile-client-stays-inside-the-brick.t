@@ -10,10 +10,10 @@
 
 # The comparison of the root detects each kind of change.
 mkdir /root/x
-t_not "a folder outside of the brick would be seen" diff "$T/root-before" <(own_root_listing)
+t_not "the comparison detects a new folder outside of the brick" diff "$T/root-before" <(own_root_listing)
 rmdir /root/x
 cat /victim/file >/dev/null
-t_not "that a file outside was read would be seen" test "$(own_root_times)" == "$own_root_known_times"
+t_not "the comparison detects that a file outside of the brick was read" test "$(own_root_times)" == "$own_root_known_times"
 own_root_note
 
 [[ $BRICKD == kiln ]] || skip_all "what goes through in stock is known"

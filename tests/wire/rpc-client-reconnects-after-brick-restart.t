@@ -28,8 +28,8 @@ dies_and_returns() {
     process_gone "$client_pid" || $3
     wait_for 240 "the client to end" process_gone "$client_pid"
     wait "$client_pid" || status=$?
-    include "$name: every check was made" cat "$T/log/client-$name.out"
-    is "$status" 0 "$name: the client has ended well"
+    include "$name: every check has run" cat "$T/log/client-$name.out"
+    is "$status" 0 "$name: the client ends with status 0"
 }
 
 run_client() {
@@ -55,8 +55,8 @@ done
 
 glusterd_start
 mkdir -p "$T/g"
-t "a volume of stock glusterd" gluster --mode=script volume create g "$glusterd_host:$T/g/b0" force
-t "it starts" gluster --mode=script volume start g
+t "stock glusterd creates a volume" gluster --mode=script volume create g "$glusterd_host:$T/g/b0" force
+t "stock glusterd starts the volume" gluster --mode=script volume start g
 kill_brick() { kill -KILL "$(glusterd_brick_pids)"; }
 start_brick() { gluster --mode=script volume start g force; }
 run_client glusterd "$glusterd_host" 24007 "$T/g/b0"

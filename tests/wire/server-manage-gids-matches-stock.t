@@ -59,7 +59,7 @@ compare() {
     t "$what: stock answers" answers "${vol}s" "$T/stock" "$@"
     cat "$T/group.before" >"$T/group"
     t "$what: Kiln answers" answers "${vol}k" "$T/kiln" "$@"
-    t "$what: the answers are the same" diff "$T/stock" "$T/kiln"
+    t "$what: both bricks give the same answers" diff "$T/stock" "$T/kiln"
     cat "$T/group.before" >"$T/group"
     volume_stop "${vol}s"
     volume_stop "${vol}k"
@@ -70,7 +70,7 @@ asked=(5001:5001 5001:5001:6003 5001:6003 5001:6003:5002 5999:5999:6003 5999:600
 
 compare "on" $'manage-gids on\ngid-timeout 1' "${asked[@]}" "run=cat $T/group.later >$T/group" "run=sleep 1.2" "${asked[@]}"
 is "$(sed -n '1p; 5p; 7p' "$T/kiln" | paste -sd,)" \
-    "answer 5001:5001: 5001 6001 6002,answer 5999:5999:6003: none,answer 5002:5002: 5002 7000 7100 7199" "and what they should be"
+    "answer 5001:5001: 5001 6001 6002,answer 5999:5999:6003: none,answer 5002:5002: 5002 7000 7100 7199" "the answers are as expected"
 compare "off" "manage-gids off" "${asked[@]}"
 compare "all users squashed" $'manage-gids on\nall-squash on\nanonuid 5001\nanongid 5001' 5002:5002 5999:5999:6003 0:0
 compare "root squashed" $'manage-gids on\nroot-squash on\nanonuid 5001\nanongid 5001' 5002:5002 5999:5999:6003 0:0 0:6003
@@ -83,13 +83,13 @@ mount_volume m "$T/mnt" plain --xlator-option '*-client-0.send-gids=false'
 as_many() {
     setpriv --reuid 5002 --regid 5002 --init-groups -- "$@"
 }
-t "a user in 200 groups reads the last one's file" as_many cat "$T/mnt/g7199"
-t_not "and none of another's" as_many cat "$T/mnt/g6001"
+t "a user in 200 groups reads a file of the last group" as_many cat "$T/mnt/g7199"
+t_not "the user reads no file of a foreign group" as_many cat "$T/mnt/g6001"
 mount_end "$T/mnt"
 if [[ $BRICKD == kiln ]]; then
     mount_kiln m "$T/mnt" --xlator-option='*.send-gids=off'
-    t "through kiln-mount too" as_many cat "$T/mnt/g7199"
-    t_not "and none of another's" as_many cat "$T/mnt/g6001"
+    t "the user reads a file of the last group through kiln-mount" as_many cat "$T/mnt/g7199"
+    t_not "the user reads no file of a foreign group through kiln-mount" as_many cat "$T/mnt/g6001"
     mount_end "$T/mnt"
 fi
 volume_stop m
