@@ -112,25 +112,25 @@ def main():
         sys.stdout.flush()
 
     bad, _ = phase(count, places, lambda me, place: own_names(me, place, rounds))
-    say(bad == 0, "%d processes create, rename, read and delete names of their own" % count)
+    say(bad == 0, "%d processes create, rename, read and delete separate names" % count)
     left = {"p%d-%d-renamed" % (me, i) for me in range(count) for i in range(0, rounds, 2)}
     for place in places:
         found = os.listdir(place)
-        say(sorted(found) == sorted(left), "just the names that should be left are listed (%d)" % len(found))
+        say(sorted(found) == sorted(left), "the listing has exactly the expected names (%d)" % len(found))
     bad, _ = phase(count, places, lambda me, place: [
         os.unlink(os.path.join(place, "p%d-%d-renamed" % (me, i))) and "" for i in range(0, rounds, 2)] and None)
-    say(bad == 0, "all of them can be deleted")
+    say(bad == 0, "all listed names can be deleted")
     wanted = sorted(["f%d" % i for i in range(rounds)] + ["d%d" % i for i in range(rounds)])
     bad, won = phase(count, places, lambda me, place: contested(place, rounds))
     say(bad == 0 and sorted(sum(won, [])) == wanted, "each contested name is created by exactly one process")
     bad, won = phase(count, places, lambda me, place: removals(place, rounds))
     removed = sum(won, [])
     if "--strict" in sys.argv:
-        say(bad == 0 and sorted(removed) == wanted, "and removed by exactly one")
+        say(bad == 0 and sorted(removed) == wanted, "each contested name is removed by exactly one process")
     else:
         # Of two clients that remove one name of a replicated or distributed volume at the same time, both may be told
         # that they did it: the layers above the brick take "gone" for "removed".
-        say(bad == 0 and set(removed) == set(wanted), "and removed by at least one")
+        say(bad == 0 and set(removed) == set(wanted), "each contested name is removed by at least one process")
         print("%d removals more than names" % (len(removed) - len(wanted)))
     sys.exit(1 if failed else 0)
 

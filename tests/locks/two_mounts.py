@@ -4,7 +4,7 @@
 
     two_mounts.py MOUNT1 MOUNT2
 
-Each holder is a process of its own that does what it is told through a pipe, so that its end releases its locks.
+Each holder is a separate process that gets commands through a pipe, so that the end of the process releases the locks.
 """
 import errno
 import fcntl
@@ -110,64 +110,64 @@ def main():
     one, two = (os.path.join(place, "lock-file") for place in sys.argv[1:3])
     with open(one, "wb") as file:
         file.write(bytes(1000))
-    say(eventually(lambda: os.path.exists(two)), "a file made through one mount is there through the other")
+    say(eventually(lambda: os.path.exists(two)), "the second mount sees a file that the first mount has made")
     a, b, c = Holder(one), Holder(two), Holder(two)
 
     say(a.do("set", WRITE, 0, 100) == "ok", "the first mount locks a range for writing")
-    say(b.do("set", WRITE, 50, 10) == "EAGAIN", "the second is refused a part of it")
-    say(b.do("set", READ, 99, 1) == "EAGAIN", "even for reading")
-    say(b.do("set", WRITE, 100, 100) == "ok", "the neighbouring range is free")
-    say(b.do("get", WRITE, 0, 10) == "%d 0 100" % WRITE, "F_GETLK tells the other mount's lock")
-    say(a.do("get", READ, 150, 10) == "%d 100 100" % WRITE, "in both directions")
-    say(a.do("get", WRITE, 500, 10).split()[0] == str(UNLOCK), "and that a range is free")
+    say(b.do("set", WRITE, 50, 10) == "EAGAIN", "the second mount is refused a write lock on a part of the range")
+    say(b.do("set", READ, 99, 1) == "EAGAIN", "the second mount is refused a read lock on a part of the range")
+    say(b.do("set", WRITE, 100, 100) == "ok", "the second mount locks the neighbouring range")
+    say(b.do("get", WRITE, 0, 10) == "%d 0 100" % WRITE, "F_GETLK on the second mount shows the first mount's lock")
+    say(a.do("get", READ, 150, 10) == "%d 100 100" % WRITE, "F_GETLK on the first mount shows the second mount's lock")
+    say(a.do("get", WRITE, 500, 10).split()[0] == str(UNLOCK), "F_GETLK shows that a range is free")
 
     say(a.do("set", UNLOCK, 40, 20) == "ok" and b.do("set", WRITE, 40, 20) == "ok",
-        "a hole unlocked in the middle can be taken")
-    say(b.do("set", WRITE, 39, 1) == "EAGAIN" and b.do("set", WRITE, 60, 1) == "EAGAIN", "and nothing beside it")
-    say(a.do("set", UNLOCK, 0, 0) == "ok" and b.do("set", UNLOCK, 0, 0) == "ok", "both let go of all")
+        "the second mount locks a hole that the first mount has unlocked")
+    say(b.do("set", WRITE, 39, 1) == "EAGAIN" and b.do("set", WRITE, 60, 1) == "EAGAIN", "the second mount is refused the ranges beside the hole")
+    say(a.do("set", UNLOCK, 0, 0) == "ok" and b.do("set", UNLOCK, 0, 0) == "ok", "both mounts unlock all ranges")
 
-    say(a.do("set", READ, 0, 0) == "ok" and b.do("set", READ, 0, 0) == "ok", "both read-lock the whole file")
-    say(a.do("set", WRITE, 0, 1) == "EAGAIN", "neither can make it a write lock")
-    say(b.do("set", UNLOCK, 0, 0) == "ok" and a.do("set", WRITE, 0, 0) == "ok", "until it is alone: then it can")
-    say(a.do("set", READ, 0, 0) == "ok" and b.do("set", READ, 5, 5) == "ok", "and back")
+    say(a.do("set", READ, 0, 0) == "ok" and b.do("set", READ, 0, 0) == "ok", "both mounts read-lock the whole file")
+    say(a.do("set", WRITE, 0, 1) == "EAGAIN", "a read lock of the other mount prevents a write lock")
+    say(b.do("set", UNLOCK, 0, 0) == "ok" and a.do("set", WRITE, 0, 0) == "ok", "the only reader turns its read lock into a write lock")
+    say(a.do("set", READ, 0, 0) == "ok" and b.do("set", READ, 5, 5) == "ok", "the writer turns its write lock back into a read lock")
     a.do("set", UNLOCK, 0, 0)
     b.do("set", UNLOCK, 0, 0)
 
     a.do("set", WRITE, 0, 100)
     say(b.blocks_on("wait", WRITE, 0, 10), "F_SETLKW waits for a lock that another mount holds")
-    say(c.blocks_on("wait", WRITE, 50, 10), "so does a second one")
+    say(c.blocks_on("wait", WRITE, 50, 10), "a second process waits for a lock that another mount holds")
     a.do("set", UNLOCK, 0, 20)
-    say(b.result() == "ok", "unlocking its range wakes the one")
-    say(c.result(0.5) is None, "and not the other")
+    say(b.result() == "ok", "the unlock of a range wakes the process that waits for the range")
+    say(c.result(0.5) is None, "the unlock of a range does not wake the other process")
     a.do("set", UNLOCK, 0, 0)
-    say(c.result() == "ok", "which is woken when its own range is free")
+    say(c.result() == "ok", "the other process is woken when its range is free")
     b.do("set", UNLOCK, 0, 0)
     c.do("set", UNLOCK, 0, 0)
 
     a.do("set", WRITE, 0, 0)
     say(b.blocks_on("wait", READ, 0, 0) and c.blocks_on("wait", READ, 0, 0), "two readers wait for a writer")
     a.do("set", UNLOCK, 0, 0)
-    say(b.result() == "ok" and c.result() == "ok", "and are both let in")
+    say(b.result() == "ok" and c.result() == "ok", "both readers get their locks when the writer unlocks")
     b.do("set", UNLOCK, 0, 0)
     c.do("set", UNLOCK, 0, 0)
 
     a.do("set", WRITE, 0, 0)
-    say(b.blocks_on("wait", WRITE, 0, 0), "a waiter on a process's lock")
+    say(b.blocks_on("wait", WRITE, 0, 0), "a process waits for another process's lock")
     a.do("reopen")
-    say(b.result() == "ok", "gets it when the holder closes the file")
-    say(a.do("set", WRITE, 0, 0) == "EAGAIN", "and now holds it")
+    say(b.result() == "ok", "the waiting process gets the lock when the holder closes the file")
+    say(a.do("set", WRITE, 0, 0) == "EAGAIN", "the process that has waited holds the lock")
     b.kill()
     say(eventually(lambda: a.do("set", WRITE, 0, 0) == "ok"), "the lock of a killed process is free")
     d = Holder(two)
-    say(d.blocks_on("wait", WRITE, 0, 0), "a waiter")
+    say(d.blocks_on("wait", WRITE, 0, 0), "a process waits for the lock of a holder that will be killed")
     a.kill()
-    say(d.result() == "ok", "gets the lock of a holder that is killed")
+    say(d.result() == "ok", "a waiting process gets the lock of a killed holder")
 
     a = Holder(one)
-    say(a.blocks_on("wait", WRITE, 0, 0), "a waiter")
+    say(a.blocks_on("wait", WRITE, 0, 0), "a process that will be killed waits for a lock")
     a.kill()
     d.do("set", UNLOCK, 0, 0)
-    say(eventually(lambda: c.do("set", WRITE, 0, 0) == "ok"), "that is killed while it waits gets nothing")
+    say(eventually(lambda: c.do("set", WRITE, 0, 0) == "ok"), "a process that is killed while waiting gets no lock")
     for holder in (c, d):
         holder.kill()
     sys.exit(1 if failed else 0)

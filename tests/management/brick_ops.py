@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""brick_ops.py answered SOCKET BRICK | together SOCKET BRICK VOLFILE PID: what a brick's -S socket answers; lines of TAP for `include`.
+"""brick_ops.py answered SOCKET BRICK | together SOCKET BRICK VOLFILE PID: tests the answers of a brick's -S socket; prints lines of TAP for `include`.
 
-answered: every call gets an answer, whatever it asks and however it is mangled. together: TERMINATE and ATTACH of one brick that
-overlap, as `volume stop; volume start` and a stop during a start make them. BRICKD=stock leaves out what stock does not answer, or
+answered: every call gets an answer, also unknown and mangled calls. together: TERMINATE and ATTACH of one brick that
+overlap, as `volume stop; volume start` and a stop during a start cause them. BRICKD=stock leaves out calls that stock does not answer, or
 answers with an empty body (management 4.4).
 """
 import os
@@ -42,30 +42,30 @@ def answered(path, brick):
     call = BrickOps(path).call
     for procedure in (5, 99, 0x7fffffff):
         reply = call(procedure)
-        ok(reply.accept == PROC_UNAVAIL, "procedure %d: there is none" % procedure, reply)
+        ok(reply.accept == PROC_UNAVAIL, "the unknown procedure %d is PROC_UNAVAIL" % procedure, reply)
     head = opaque(b"") + struct.pack(">i", STATUS) + opaque(b"") + opaque(b"")
     reply = raw(path, head, STATUS, program=PROGRAM + 1)
-    ok(reply.accept == PROG_UNAVAIL, "another program", reply)
+    ok(reply.accept == PROG_UNAVAIL, "an unknown program is PROG_UNAVAIL", reply)
     reply = raw(path, head, STATUS, version=VERSION + 1)
-    ok(reply.accept == PROG_MISMATCH, "another version", reply)
+    ok(reply.accept == PROG_MISMATCH, "an unknown version is PROG_MISMATCH", reply)
     for procedure in (TERMINATE, XLATOR_INFO, STATUS, BARRIER, ATTACH):
         for what, body in (("nothing", b""), ("a cut name", struct.pack(">I", 100) + b"/b"), ("a name of 2 GiB", struct.pack(">I", 1 << 31))):
             reply = raw(path, body, procedure)
-            ok(reply.accept == GARBAGE, "procedure %d with %s: garbage" % (procedure, what), reply)
+            ok(reply.accept == GARBAGE, "procedure %d with %s is GARBAGE_ARGS" % (procedure, what), reply)
 
     reply = call(STATUS, "", {"cmd": 258, "brick-name": brick, "volname": "v"})
-    ok(reply.op_ret == 0 and "clientcount" in reply.output, "status clients of the brick", reply)
+    ok(reply.op_ret == 0 and "clientcount" in reply.output, "STATUS of the brick's clients succeeds", reply)
     reply = call(STATUS, "", {"cmd": 1 << 20, "brick-name": brick, "volname": "v"})
-    ok(refused(reply, "Unknown status op"), "status of no flavour", reply)
+    ok(refused(reply, "Unknown status op"), "STATUS of an unknown flavour is refused", reply)
     reply = call(TERMINATE, "/nowhere")
-    ok(reply.op_ret == 0, "TERMINATE of a brick that is not here says 0", reply)
+    ok(reply.op_ret == 0, "TERMINATE of an unknown brick answers 0", reply)
     reply = call(XLATOR_INFO, "/nowhere", {"op": 3, "info-op": 1, "peek": 1, "volname": "v"})
-    ok(refused(reply, "xlator /nowhere is not loaded"), "XLATOR_INFO of a brick that is not here", reply)
+    ok(refused(reply, "xlator /nowhere is not loaded"), "XLATOR_INFO of an unknown brick is refused", reply)
     for procedure in (3, 11, 15):
         reply = call(procedure, "/nowhere", {"count": 0})
-        ok(reply.accept == 0 and reply.op_ret == 0 and not reply.output, "procedure %d has nothing to say" % procedure, reply)
+        ok(reply.accept == 0 and reply.op_ret == 0 and not reply.output, "procedure %d answers without output" % procedure, reply)
     reply = call(ATTACH, "/nowhere.vol")
-    ok(reply.accept == 0 and reply.op_ret == -1, "ATTACH of a volfile that is not there", reply)
+    ok(reply.accept == 0 and reply.op_ret == -1, "ATTACH of a missing volfile is refused", reply)
     if not STOCK:
         answered_by_kilnd(path, brick)
     several_at_once(path, brick)
@@ -74,25 +74,25 @@ def answered(path, brick):
 def answered_by_kilnd(path, brick):
     call = BrickOps(path).call
     reply = call(STATUS, "", {"cmd": 258, "brick-name": "/nowhere", "volname": "v"})
-    ok(refused(reply), "STATUS of a brick that is not here says why", reply)
+    ok(refused(reply), "STATUS of an unknown brick is refused with a reason", reply)
     reply = call(STATUS, "")
-    ok(refused(reply), "STATUS without a brick", reply)
+    ok(refused(reply), "STATUS without a brick is refused", reply)
     reply = call(BARRIER, "/nowhere", {"barrier": "enable"})
-    ok(refused(reply), "BARRIER of a brick that is not here", reply)
+    ok(refused(reply), "BARRIER of an unknown brick is refused", reply)
     reply = call(BARRIER, brick, {"barrier": "perhaps"})
-    ok(refused(reply), "BARRIER neither on nor off", reply)
+    ok(refused(reply), "BARRIER neither on nor off is refused", reply)
     reply = call(BARRIER, brick)
-    ok(refused(reply), "BARRIER without a word", reply)
+    ok(refused(reply), "BARRIER without a word is refused", reply)
     reply = call(XLATOR_INFO, brick, {"op": 77})
-    ok(refused(reply), "XLATOR_INFO that is neither profile nor top", reply)
+    ok(refused(reply), "XLATOR_INFO that is neither profile nor top is refused", reply)
     reply = call(XLATOR_INFO, brick, {"op": 4, "top-op": 77})
-    ok(refused(reply), "top of something that is not counted", reply)
+    ok(refused(reply), "XLATOR_INFO for a top of an unknown kind is refused", reply)
     for procedure in (6, 7, 8, 9, 13, 14):
         reply = call(procedure, brick, {"cmd": 1})
-        ok(refused(reply), "procedure %d is for other processes" % procedure, reply)
+        ok(refused(reply), "procedure %d of other processes is refused" % procedure, reply)
     for volfile in ("", "/", "/proc/self/mem", "/dev/zero", "/etc/passwd", "relative.vol", "/x\nvolume"):
         reply = call(ATTACH, volfile)
-        ok(refused(reply), "ATTACH of %r" % volfile, reply)
+        ok(refused(reply), "ATTACH of %r is refused" % volfile, reply)
     mangled(path, brick)
 
 
@@ -118,7 +118,7 @@ def several_at_once(path, brick):
     ops = BrickOps(path)
     sent = [ops.send(STATUS, "", {"cmd": 256 + (1, 2, 8)[i % 3], "brick-name": brick, "volname": "v"}) for i in range(30)]
     got = dict(ops.receive() for _ in sent)
-    ok(sorted(got) == sorted(sent) and all(r.op_ret == 0 for r in got.values()), "30 calls of one connection that overlap", got)
+    ok(sorted(got) == sorted(sent) and all(r.op_ret == 0 for r in got.values()), "30 overlapping calls of one connection are answered", got)
 
 
 # -- attach and detach of one brick that overlap --------------------------------------------------------------------------
@@ -151,14 +151,14 @@ def together(path, brick, volfile, pid):
         ops = BrickOps(path)
         xids = [ops.send(ATTACH, volfile) for _ in range(volfiles)]
         got = [ops.receive()[1].op_ret for _ in xids]
-        ok(got == [0] * volfiles and open_roots(pid, brick) == 1, "ATTACH of what is there already, %d at once: 0, and one brick" % volfiles, got)
+        ok(got == [0] * volfiles and open_roots(pid, brick) == 1, "ATTACH of an attached brick, %d at once, answers 0 and leaves one brick" % volfiles, got)
     bad = []
     ops, other = BrickOps(path), BrickOps(path)
     for i in range(40):
         got = [ops.call(TERMINATE, brick).op_ret, (other if i % 2 else ops).call(ATTACH, volfile).op_ret]
         if got != [0, 0] or open_roots(pid, brick) != 1 or not is_served(path, brick):
             bad.append((i, got, open_roots(pid, brick)))
-    ok(not bad, "ATTACH right after TERMINATE was answered, 40 times: the brick is there", bad)
+    ok(not bad, "ATTACH right after the answer to TERMINATE, 40 times, leaves the brick attached", bad)
     bad = []
     for i in range(40):
         # Concurrent calls may be executed in any order; the call after them decides the result.
@@ -170,11 +170,11 @@ def together(path, brick, volfile, pid):
         wanted = (int(is_there), is_there)
         if got != [0, 0] or last or not get(lambda: (open_roots(pid, brick), is_served(path, brick)), wanted):
             bad.append((i, xids, got, last, open_roots(pid, brick)))
-    ok(not bad, "TERMINATE and ATTACH together, 40 times: what comes after them counts, and no orphan is left", bad)
+    ok(not bad, "TERMINATE and ATTACH together, 40 times: the call after them decides, and no orphan is left", bad)
     reply = BrickOps(path).call(TERMINATE, brick)
-    ok(reply.op_ret == 0, "TERMINATE of what has gone", reply)
+    ok(reply.op_ret == 0, "TERMINATE of a detached brick answers 0", reply)
     reply = BrickOps(path).call(ATTACH, volfile)
-    ok(reply.op_ret == 0 and is_served(path, brick), "ATTACH once more", reply)
+    ok(reply.op_ret == 0 and is_served(path, brick), "ATTACH after all calls attaches the brick", reply)
 
 
 {"answered": answered, "together": together}[sys.argv[1]](*sys.argv[2:])

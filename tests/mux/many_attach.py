@@ -4,7 +4,7 @@
 usage: many_attach.py SOCKET PORT PID DIR COUNT TEMPLATE
 
 DIR gets the bricks b0 ... and their volfiles; TEMPLATE is the volfile of a brick @BRICK@ of the volume 5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b.
-Prints `ok - ...` and `not ok - ...` lines, and what a brick costs.
+Prints `ok - ...` and `not ok - ...` lines, and the costs of a brick.
 """
 import os
 import sys
@@ -96,7 +96,7 @@ def wait_for(condition, seconds=240):
 
 
 def answers(i, want):
-    """What a login is answered; one that is kept nowhere ends at once."""
+    """True if a login to brick i gets the answer `want`. The connection ends at once."""
     got, peer = login(i)
     peer.close()
     return got == want
@@ -104,16 +104,16 @@ def answers(i, want):
 
 def detach_under_load(ops):
     workers = [Worker(i) for i in sorted({0, middle - 1, middle + 1, count - 1})]
-    say(all(w.answer[0] == 0 for w in workers), "clients log in to bricks beside it")
+    say(all(w.answer[0] == 0 for w in workers), "clients log in to bricks beside the middle brick")
     for w in workers:
         w.start()
     wait_for(lambda: all(w.rounds > 20 for w in workers))
-    say(ops.call(TERMINATE, brick(middle)).op_ret == 0, "one in the middle is detached")
-    say(wait_for(lambda: answers(middle, (-1, 2))), "and is there no more")
+    say(ops.call(TERMINATE, brick(middle)).op_ret == 0, "the middle brick is detached")
+    say(wait_for(lambda: answers(middle, (-1, 2))), "a login to the detached brick is answered ENOENT")
     seen = [w.rounds for w in workers]
-    say(wait_for(lambda: all(w.rounds > n + 20 for w, n in zip(workers, seen))), "the others work on")
-    say(ops.call(ATTACH, brick(middle) + ".vol").op_ret == 0, "it is attached again")
-    say(answers(middle, (0, 0)), "and may be logged in to")
+    say(wait_for(lambda: all(w.rounds > n + 20 for w, n in zip(workers, seen))), "clients of the other bricks continue")
+    say(ops.call(ATTACH, brick(middle) + ".vol").op_ret == 0, "the middle brick is attached again")
+    say(answers(middle, (0, 0)), "a login to the attached brick succeeds")
     for w in workers:
         w.is_over = True
     for w in workers:
@@ -122,11 +122,11 @@ def detach_under_load(ops):
 
 
 def status_stays_small(ops):
-    """glusterd and the CLI join what all bricks of a volume say, key by key."""
+    """glusterd and the CLI join the answers of all bricks of a volume, key by key."""
     reply = ops.call(STATUS, "", {"cmd": 257, "brick-name": brick(middle), "volname": "v"})
     pools = [value for key, value in reply.output.items() if key.startswith("pool") and key.endswith(".name")]
-    say(reply.op_ret == 0 and len(pools) == int(reply.output["mempool-count"]), "status mem of one has %d pools" % len(pools))
-    say("struct inode" in pools and "struct rpc_request" not in pools, "in which it has objects")
+    say(reply.op_ret == 0 and len(pools) == int(reply.output["mempool-count"]), "status mem of a brick has %d pools" % len(pools))
+    say("struct inode" in pools and "struct rpc_request" not in pools, "status mem of a brick has only pools with objects of the brick")
 
 
 def main():
@@ -144,7 +144,7 @@ def main():
     print("# a brick: %.2f ms, %.1f KiB RSS, %.2f descriptors; %d threads" % (
         ms, (more[0] - rss) / count, (more[1] - fds) / count, more[2]))
     say(more[1] - fds <= 4 * count + 8, "a brick has at most 4 descriptors")
-    say(all(answers(i, (0, 0)) for i in range(count)), "each may be logged in to")
+    say(all(answers(i, (0, 0)) for i in range(count)), "a login to each brick succeeds")
     status_stays_small(ops)
     detach_under_load(ops)
     # The janitors of thousands of bricks keep a few more workers busy than the janitors of hundreds of

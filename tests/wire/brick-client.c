@@ -178,8 +178,8 @@ create(const char *name, struct gfid *gfid)
     const struct fop_reply *r = op_do(o);
     int64_t fd = r->fd_nr;
 
-    check(r->op_ret == 0, "CREATE", r);
-    check(gfid_equal(&r->stat.gfid, gfid), "CREATE gives the gfid that was asked for", r);
+    check(r->op_ret == 0, "CREATE succeeds", r);
+    check(gfid_equal(&r->stat.gfid, gfid), "CREATE gives the requested gfid", r);
     op_free(o);
     return fd;
 }
@@ -199,7 +199,7 @@ write_at(const struct gfid *gfid, int64_t fd, uint64_t offset, char *bytes, size
     o->call.payload_bytes = n;
     const struct fop_reply *r = op_do(o);
 
-    check(r->op_ret == (int32_t)n && r->post.size == offset + n, "WRITE", r);
+    check(r->op_ret == (int32_t)n && r->post.size == offset + n, "WRITE succeeds", r);
     op_free(o);
 }
 
@@ -240,7 +240,7 @@ list_root(const char *name)
     bool is_there = false;
     const struct fop_reply *r = op_do(open);
 
-    check(r->op_ret == 0, "OPENDIR", r);
+    check(r->op_ret == 0, "OPENDIR succeeds", r);
     list->call.fd_nr = r->fd_nr;
     list->call.size = 65536;
     r = op_do(list);
@@ -257,7 +257,7 @@ statfs(void)
     struct op *o = op_new(FOP_statfs);
     const struct fop_reply *r = op_do(o);
 
-    check(r->op_ret == 0 && r->statvfs.f_blocks > 0, "STATFS", r);
+    check(r->op_ret == 0 && r->statvfs.f_blocks > 0, "STATFS succeeds", r);
     op_free(o);
 }
 
@@ -267,7 +267,7 @@ unlink_name(const char *name)
     struct op *o = op_new(FOP_unlink);
 
     make_name(o, name);
-    check(op_do(o)->op_ret == 0, "UNLINK", &o->reply);
+    check(op_do(o)->op_ret == 0, "UNLINK succeeds", &o->reply);
     op_free(o);
 }
 
@@ -293,10 +293,10 @@ crowd(void)
         struct op *o = op_new(FOP_lookup);
 
         if (rpc_client_fop(brick_peer_client(brick), &o->call, &o->caller, NULL, 0, crowd_answered, o))
-            give_up("2000 calls at once");
+            give_up("2000 concurrent calls succeed");
     }
     wait_on(&crowd_done, "2000 answers");
-    check(crowd_failed == 0, "2000 calls at once", NULL);
+    check(crowd_failed == 0, "2000 concurrent calls succeed", NULL);
 }
 
 /* ---- the brick dies -------------------------------------------------------------------------- */
@@ -327,9 +327,9 @@ die_and_return(const struct gfid *gfid, const char *bytes)
 {
     struct op *held = lock_op(gfid, "a", false), *waits = lock_op(gfid, "b", true);
 
-    check(op_do(held)->op_ret == 0, "INODELK", &held->reply);
+    check(op_do(held)->op_ret == 0, "INODELK succeeds", &held->reply);
     check(op_send(waits) == 0, "a second INODELK waits", NULL);
-    look_up(NULL, 0, "other calls pass it by");
+    look_up(NULL, 0, "LOOKUP is answered while the INODELK waits");
     say("kill the brick now");
     wait_on(&waits->done, "the call that waits to be answered when the brick dies");
     check(waits->reply.op_ret == -1 && waits->reply.op_errno == ENOTCONN, "the call that waits gets ENOTCONN",
@@ -338,8 +338,8 @@ die_and_return(const struct gfid *gfid, const char *bytes)
     look_up("any", ENOTCONN, "calls get ENOTCONN while the brick is down");
     say("start the brick now");
     wait_on(&came_up, "the brick to come back");
-    look_up(NULL, 0, "LOOKUP after the brick has come back");
-    read_at(gfid, FD_ANONYMOUS, 0, bytes, BULK_BYTES, "what was written is there");
+    look_up(NULL, 0, "LOOKUP succeeds after the return of the brick");
+    read_at(gfid, FD_ANONYMOUS, 0, bytes, BULK_BYTES, "READ returns the written bytes after the return");
     op_free(held);
     op_free(waits);
 }
@@ -354,21 +354,21 @@ tour(void)
 
     for (size_t i = 0; i < BULK_BYTES; i++)
         bytes[i] = (char)(i * 31 + i / 256);
-    look_up(NULL, 0, "LOOKUP of the root");
+    look_up(NULL, 0, "LOOKUP of the root succeeds");
     statfs();
-    look_up("brick-client-file", ENOENT, "LOOKUP of a name that is not there");
+    look_up("brick-client-file", ENOENT, "LOOKUP of a missing name is answered ENOENT");
     int64_t fd = create("brick-client-file", &gfid);
 
     write_at(&gfid, fd, 0, bytes, 10);
     write_at(&gfid, fd, 10, bytes + 10, BULK_BYTES - 10);
-    read_at(&gfid, fd, 0, bytes, BULK_BYTES, "READ of 200,000 bytes");
-    read_at(&gfid, fd, 777, bytes + 777, 100, "READ of 100 bytes");
-    look_up("brick-client-file", 0, "LOOKUP by name");
+    read_at(&gfid, fd, 0, bytes, BULK_BYTES, "READ returns 200,000 bytes");
+    read_at(&gfid, fd, 777, bytes + 777, 100, "READ returns 100 bytes");
+    look_up("brick-client-file", 0, "LOOKUP by name succeeds");
     list_root("brick-client-file");
     crowd();
     die_and_return(&gfid, bytes);
     unlink_name("brick-client-file");
-    look_up("brick-client-file", ENOENT, "LOOKUP of what was unlinked");
+    look_up("brick-client-file", ENOENT, "LOOKUP of an unlinked name is answered ENOENT");
     free(bytes);
 }
 
@@ -414,7 +414,7 @@ main(int argc, char **argv)
         give_up("a brick peer");
     brick_peer_start(brick);
     wait_on(&came_up, "the login");
-    check(true, "logged in", NULL);
+    check(true, "the client logs in", NULL);
     tour();
     brick_peer_close(brick);
     wait_on(&gone, "the end");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What an ordinary user may not do, whatever ids, pids, names of xattrs and gfids its client sends. Prints TAP lines without a plan.
+"""Attempts of an ordinary user to get root's rights by ids, pids, names of xattrs and gfids of its client. Prints TAP lines without a plan.
 
 usage: rights.py HOST PORT BRICK SQUASHED_BRICK USER PASSWORD
 
@@ -74,14 +74,14 @@ for brick, kind in ((plain_brick, "plain"), (squashed_brick, "squashed")):
         peer = member(brick, pid=pid)
         ok(is_refused(peer.fop("OPEN", gfid=secret, flags=0), errno.EACCES), "%s: pid %d does not open root's file" % (kind, pid))
         ok(is_refused(peer.fop("GETXATTR", gfid=secret, namelen=1, name="user.a"), errno.EACCES),
-           "%s: pid %d does not read its xattrs" % (kind, pid))
+           "%s: pid %d does not read the xattrs of root's file" % (kind, pid))
     peer = member(brick, uid=0, pid=-4)
     is_root = peer.fop("OPEN", gfid=secret, flags=0).op_ret == 0
-    ok(is_root == (kind == "plain"), "%s: root with pid -4 %s it" % (kind, "opens" if kind == "plain" else "does not open"))
+    ok(is_root == (kind == "plain"), "%s: root with pid -4 %s the file" % (kind, "opens" if kind == "plain" else "does not open"))
     peer = member(brick, uid=0, pid=-6, username=username, password=password)
-    ok(peer.fop("OPEN", gfid=secret, flags=0).op_ret == 0, "%s: who has the password and pid -6 opens it" % kind)
+    ok(peer.fop("OPEN", gfid=secret, flags=0).op_ret == 0, "%s: root with the password and pid -6 opens the file" % kind)
     peer = member(brick, pid=-6, username=username, password=password)
-    ok(peer.fop("OPEN", gfid=secret, flags=0).op_ret == 0, "%s: and as another user too" % kind)
+    ok(peer.fop("OPEN", gfid=secret, flags=0).op_ret == 0, "%s: a user with the password and pid -6 opens the file" % kind)
     # -- xattrs
     user = member(brick)
     r, mine = make(user, "mine", 0o666)
@@ -95,7 +95,7 @@ for brick, kind in ((plain_brick, "plain"), (squashed_brick, "squashed")):
             r = user.fop("REMOVEXATTR", gfid=mine, name=name)
             ok(is_refused(r, errno.EPERM), "%s: pid %d may not remove %s" % (kind, pid, name))
         r = user.fop("REMOVEXATTR", gfid=mine, name="", xdata={"trusted.overlay.opaque": d_bytes(b"")})
-        ok(is_refused(r, errno.EPERM), "%s: pid %d may not remove many" % (kind, pid))
+        ok(is_refused(r, errno.EPERM), "%s: pid %d may not remove several xattrs" % (kind, pid))
         for name in ("security.capability", "user.a", "system.posix_acl_access", "trusted.SGI_ACL_FILE"):
             r = user.fop("XATTROP", gfid=secret, flags=4, dict={name: d_bytes(b"1")})
             ok(is_refused(r, errno.EPERM), "%s: pid %d may not count up %s" % (kind, pid, name))
@@ -108,31 +108,31 @@ for brick, kind in ((plain_brick, "plain"), (squashed_brick, "squashed")):
     def inodelk(owner):
         """Tried, for writing."""
         return {"gfid": mine, "volume": "domain", "cmd": 1, "type": 1, "flock": Raw(u32(1) + u32(0) + u64(0) * 2 + u32(77) + opaque(owner))}
-    ok(holder.fop("INODELK", **inodelk(b"holder12")).op_ret == 0, "%s: another user locks it" % kind)
+    ok(holder.fop("INODELK", **inodelk(b"holder12")).op_ret == 0, "%s: another user locks the file" % kind)
     for pid in (77, -1, -6):
         user.pid = pid
         for lock_kind in ("inode", "entry", "posix"):
             r = user.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.t%s.kall" % lock_kind)
             ok(is_refused(r, errno.EPERM), "%s: pid %d may not clear %s locks" % (kind, pid, lock_kind))
-    ok(is_refused(user.fop("INODELK", **inodelk(b"another1")), errno.EAGAIN), "%s: it is locked still" % kind)
+    ok(is_refused(user.fop("INODELK", **inodelk(b"another1")), errno.EAGAIN), "%s: the file is still locked" % kind)
     root = member(brick, uid=0, pid=77)
     r = root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall")
-    ok((r.op_ret == 0) == (kind == "plain"), "%s: root %s them" % (kind, "clears" if kind == "plain" else "may not clear"))
+    ok((r.op_ret == 0) == (kind == "plain"), "%s: root %s the locks" % (kind, "clears" if kind == "plain" else "may not clear"))
     root = member(brick, uid=0, pid=77, username=username, password=password)
     ok((root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall").op_ret == 0) == (kind == "plain"),
-       "%s: the same with the password" % kind)
+       "%s: root with the password has the same right" % kind)
     root.pid = -6
     ok(root.fop("GETXATTR", gfid=mine, namelen=1, name="glusterfs.clrlk.tinode.kall").op_ret == 0,
-       "%s: the volume's own work clears them" % kind)
+       "%s: internal work with the password clears the locks" % kind)
     user.pid = 77
     r, _ = make(user, "ec", xdata={"trusted.ec.config": d_bytes(struct.pack(">Q", 1))})
-    ok(r.op_ret == 0, "%s: a user's file with what disperse brings along" % kind)
+    ok(r.op_ret == 0, "%s: a user makes a file with disperse's xattr" % kind)
     ok(user.fop("XATTROP", gfid=mine, flags=0, dict={"trusted.afr.dirty": d_bytes(bytes(12))}).op_ret == 0,
-       "%s: a user's counters of replicate" % kind)
-    ok(user.fop("SETXATTR", gfid=mine, dict={"user.a": d_bytes(b"1")}).op_ret == 0, "%s: a user's own xattr" % kind)
+       "%s: a user sets replicate's counters" % kind)
+    ok(user.fop("SETXATTR", gfid=mine, dict={"user.a": d_bytes(b"1")}).op_ret == 0, "%s: a user sets an xattr of the user's file" % kind)
     # -- owners
     root = member(brick, uid=0, pid=-6, username=username, password=password)
     for valid in (2, 4):
         r = root.fop("SETATTR", gfid=mine, valid=valid, stbuf=b"\xff" * 148)
-        ok(is_refused(r, errno.EINVAL), "%s: nobody becomes owner %x by valid %d" % (kind, 0xffffffff, valid))
+        ok(is_refused(r, errno.EINVAL), "%s: no file gets the owner %x by valid %d" % (kind, 0xffffffff, valid))
 sys.exit(failed != 0)
