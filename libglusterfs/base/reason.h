@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* reason: the text of a refusal, on its way up to the caller that logs it or answers with it. The struct
- * belongs to the caller and is empty at first; the function returns an -errno in addition. thread: the
+/* reason: the text of a refusal, on its way up to the caller that logs the text or sends it to the peer. The
+ * struct belongs to the caller and is empty at first; the function returns an -errno in addition. thread: the
  * owner of the struct, which contains the text itself. */
 #ifndef KILN_BASE_REASON_H
 #define KILN_BASE_REASON_H

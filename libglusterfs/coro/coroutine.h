@@ -12,8 +12,9 @@
  *          unwind(o);
  *      }
  *
- * A coroutine runs on its own stack, from the stack pool, in the thread that resumed it, until it yields
- * or its function returns; then that coroutine_resume() returns. Afterwards any thread may resume it.
+ * A coroutine has a stack from the stack pool and runs in the thread that called coroutine_resume(). When the
+ * coroutine yields or its function returns, coroutine_resume() returns. Afterwards any thread may resume the
+ * coroutine.
  *
  * A reply may come before the coroutine that waits for it has gone to sleep. This is no race: a resume
  * that finds the coroutine still running is remembered, and the thread that runs it continues with it as
@@ -46,11 +47,10 @@ int coroutine_new(struct stack_pool *stacks, coroutine_fn fn, void *arg, struct 
 /* Frees a coroutine that was never resumed. A resumed coroutine must run to the end of its function. */
 void coroutine_free(struct coroutine *c);
 
-/* Runs c in the calling thread until it yields or ends, or, if it is still running, makes it continue when
- * it yields. True: its function has returned in this call, its stack is back in the pool, and c is gone.
- * False tells nothing: another thread may already have finished c. May be called in a coroutine, even for
- * the running coroutine itself, as by a reply that comes before wind() has returned: then its next yield
- * returns at once. */
+/* Runs c in the calling thread until c yields or ends. If c is still running, its next yield returns at once.
+ * True: the function of c has returned in this call, the stack is back in the pool, and c is gone. False
+ * tells nothing: another thread may already have finished c. May be called in a coroutine, even for the
+ * running coroutine, as by a reply that comes before wind() has returned. */
 bool coroutine_resume(struct coroutine *c);
 
 /* Sleeps until resumed. Only in a coroutine. */

@@ -43,7 +43,8 @@
 struct stack_pool;
 struct stack_slab;
 
-/* A stack. Its owner reads the first two fields; the others belong to the pool, under its lock. */
+/* A stack. The owner of the stack reads the first two fields. The other fields belong to the pool, under its
+ * lock. */
 struct stack {
     char *low; /* the lowest usable byte; the guard page ends here */
     char *top; /* one past the highest, on a cache line */
@@ -70,8 +71,9 @@ struct stack_pool_opts {
 /* Makes a pool. opts NULL: all defaults. -ENOMEM, or -EINVAL for a size out of range. */
 int stack_pool_new(const struct stack_pool_opts *opts, struct stack_pool **out);
 
-/* Unmaps all stacks except the live ones, whose number it returns (0: clean). Their slabs, and the pool,
- * go when the last of them is released. stack_take() must not be called any more. NULL is allowed: 0. */
+/* Unmaps all stacks that are not live. Returns the number of live stacks (0: clean). Their slabs, and the
+ * pool, go when the last of them is released. stack_take() must not be called any more. NULL is allowed:
+ * 0. */
 uint32_t stack_pool_destroy(struct stack_pool *p);
 
 /* Lends a stack, contents undefined. owner   the caller, until stack_release() cost    a lock and a pop; a

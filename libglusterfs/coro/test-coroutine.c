@@ -366,8 +366,8 @@ resume_from_queue(void *arg)
 
 static unsigned travelling;
 
-/* The last traveller ends the threads. It does so itself, because its resumer may not know that it was the
- * last. */
+/* The last traveller ends the threads. The resumer of a traveller cannot end them, because it cannot tell the
+ * last traveller. */
 static void
 arrive(void)
 {
@@ -416,7 +416,7 @@ struct traveller {
 };
 
 /* Puts in one thread an object that was got in another. The coroutine is queued before its yield, because
- * another thread may resume it before it sleeps. */
+ * another thread may resume the coroutine before the yield. */
 static void
 travel(void *arg)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* dict: a small ordered set of named, typed values: xdata, xattr sets, SETVOLUME's options (spec: wire 4).
  *
- * A dict lives on an arena and dies with it; it is not freed or counted by itself. Its keys and values are
- * pointers to memory that lives at least as long as that arena: bytes of the received record, static
- * strings, or copies on the arena. Numbers and gfids are stored in place. There is room for a dozen pairs
- * in the object itself; more go to an array on the arena.
+ * A dict lives on an arena and is freed with the arena; a dict has no reference count. Its keys and values
+ * are pointers to memory that lives at least as long as that arena: bytes of the received record, static
+ * strings, or copies on the arena. Numbers and gfids are stored in place. There is room for a dozen pairs in
+ * the object itself; more go to an array on the arena.
  *
  * Known keys have a number (dict-keys.def), which is determined once when the pair is added, so that a
  * search compares integers. Every getter accepts a NULL dict and answers "absent".

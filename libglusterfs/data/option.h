@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* option: tables of options, the only place that names an option: its key, its type, its default and the
- * member that gets its value.
+/* option: tables of options. Only the table names an option's key, type, default and the member for the
+ * value.
  *
  *     struct ro_conf { bool on; };
  *     static const struct option ro_options[] = {

@@ -136,7 +136,8 @@ count_refused(const char *what, void *arg)
     refused++;
 }
 
-/* Each bad value next to good ones: only the bad one keeps its old value, and does not become the default. */
+/* A bad value next to good values: only the option with the bad value keeps its old value, and does not get
+ * the default. */
 START_TEST(a_change_applies_all_good_options)
 {
     static const struct option_value first[] = {{"on", "yes", 1},    {"count", "5", 2}, {"mode", "0700", 3},

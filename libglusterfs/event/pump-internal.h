@@ -55,7 +55,7 @@ struct stream {
 };
 
 struct pump {
-    struct refcount refs; /* one while it runs, one for each port, one for the caller */
+    struct refcount refs; /* of the running pump, of each port, of the caller */
     atomic_uint wake;
     struct worker_job job;
     struct timer timer;

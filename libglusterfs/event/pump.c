@@ -344,8 +344,8 @@ struct spawn {
 };
 
 /* A child inherits the umask of the thread that starts it. All threads of a process share a umask, which
- * may be 0 here because clients send complete modes. So this thread separates its umask from the others
- * before it sets another. */
+ * may be 0 here because clients send complete modes. So this thread separates its umask from the other
+ * threads before the change. */
 static void *
 spawn_main(void *arg)
 {

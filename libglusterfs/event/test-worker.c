@@ -160,7 +160,7 @@ START_TEST(pool_grows_while_workers_block)
         wait_for(&entered); /* two workers at first: four more were added */
     worker_post(&quick);
     wait_for(&done);
-    do { /* each job announces that it has entered before it declares that it blocks */
+    do { /* a job announces its entry before worker_block_begin() */
         sched_yield();
         worker_stats(&stats);
     } while (stats.blocked < 6);

@@ -52,8 +52,8 @@ void event_remove(struct event_source *src);
 
 /* Work to run soon on a worker. Posted from a worker, the job runs on this worker right after the present
  * handler (in order of posting), unless the handler gets stuck; then, and when posted from another thread,
- * it runs on any worker. The job is embedded in its owner, so posting cannot fail; it may be posted again
- * (or its owner freed) from its own run. */
+ * the job runs on any worker. The job is embedded in its owner, so posting cannot fail. A run of the job may
+ * post the job again or free the owner. */
 struct worker_job {
     struct cds_list_head link;
     void (*run)(struct worker_job *job);

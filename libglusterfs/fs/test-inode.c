@@ -530,8 +530,8 @@ open_all(struct fd_table *t, struct fd *fd)
     return n;
 }
 
-/* No client gets more descriptors than it leaves for the others of its brick, and no brick more than for
- * the other bricks. */
+/* No client gets more descriptors than remain for the other clients of the brick, and no brick more than
+ * remain for the other bricks. */
 START_TEST(test_fds_are_shared)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);

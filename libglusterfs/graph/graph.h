@@ -28,7 +28,7 @@ struct graph {
     /* while layers are initialised: the `before` of graph_new_beside(); else NULL */
     const struct graph *replaces;
     struct xlator *layers; /* array: each layer before the layers below it, so the top is the first */
-    struct xlator **children; /* one array for all layers, whose `children` point into it */
+    struct xlator **children; /* array for all layers; their `children` point here */
     unsigned layer_count;
     struct xlator *top;    /* protocol/server */
     struct xlator *brick;  /* the layer below it: where calls start */

@@ -360,7 +360,7 @@ log_reopen(void)
         log_fd = fd;
         return 0;
     }
-    /* writers keep the descriptor number that they have read; dup3 changes the file behind it in one step */
+    /* writers keep the descriptor's number; dup3 changes the file behind the number in one step */
     int err = dup3(fd, log_fd, O_CLOEXEC) < 0 ? -errno : 0;
     close(fd);
     return err;

@@ -7,9 +7,9 @@
 #include "base/spare.h"
 #include "mem/mem-ids.h"
 
-/* The struct and its bytes are one object, so a buffer is one get and one put. The size is a power of two
- * of payload plus some room for message heads, so that a 128 KiB write with its header fits the class of
- * 128 KiB. */
+/* The struct and its bytes are a single object, so a buffer takes a single get and put. The size is a power
+ * of two of payload plus some room for message heads, so that a 128 KiB write with its header fits the class
+ * of 128 KiB. */
 #define IOBUF_HEAD 64
 #define IOBUF_SLACK 4096
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-account: statistics of pools and owners. Every thread counts for itself, in words that only it
- * writes; a reader adds them up. One thread's difference of gets and puts may be negative: only the sum is
- * meaningful. */
+/* mem-account: statistics of pools and owners. Every thread counts in words that only this thread writes; a
+ * reader adds the words of all threads. A thread's difference of gets and puts may be negative: only the sum
+ * is meaningful. */
 #include "mem/mem-span.h"
 
 #include <errno.h>
@@ -31,9 +31,9 @@ owner_at(unsigned id)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Reads one thread's loaded magazine and flow as they were at one moment. Only the thread itself may be
- * changing them, for a few instructions; if it is stopped there, its line is taken as it is, with an error
- * of at most a magazine. */
+/* Reads a thread's loaded magazine and flow, both of the same moment. The thread may be changing both, for a
+ * few instructions. If the thread is stopped there, the reader takes the line with an error of at most a
+ * magazine. */
 static void
 read_line(const struct mem_thread *t, const struct mem_line *l, int64_t *loaded, uint32_t *flow)
 {

@@ -28,7 +28,7 @@ void mem_test_hook(enum mem_hook point);
 #define MEM_IDS 256
 #define MEM_OWNERS (MEM_OWNER_MAX + 1)
 #define MEM_CAP_MAX 256 /* objects in the largest magazine */
-#define MEM_BIG 4096    /* stride from which on objects have pages of their own: such objects are aged and
+#define MEM_BIG 4096    /* stride from which on each object has separate pages: such objects are aged and
                          * freed one by one */
 
 /* ---- options (mem-option.c) ------------------------------------------------------------------ */

@@ -166,8 +166,8 @@ mem_get_bulk(struct mem_pool *pool, void **objects, size_t n)
     return 0;
 }
 
-/* Gives the first objects that are live objects of one pool and fit in the loaded magazine, in one
- * bracket; returns their number. */
+/* Puts the first objects of the list that are live, belong to the same pool and fit in the loaded magazine,
+ * in a single bracket. Returns their number. */
 static MEM_RAW size_t
 give_some(void **objects, size_t n)
 {

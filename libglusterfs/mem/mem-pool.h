@@ -40,8 +40,8 @@ struct mem_pool;
 /* ---- the process ----------------------------------------------------------------------------- */
 
 /* Starts the sweeper. Pools may be made and used before, but no memory is given back to the system until
- * then. A program that daemonises calls it after its last fork: a child of fork has no sweeper until it
- * calls this again. Idempotent. 0 or -errno. */
+ * then. A program that daemonises calls mem_pools_init() after the last fork, because a child of fork has no
+ * sweeper before such a call. Idempotent. 0 or -errno. */
 int mem_pools_init(void);
 
 /* Stops and joins the sweeper. Pools stay usable, objects stay valid. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* mem-thread: a thread's lines from its first object to its exit, and the effect of fork on them.
+/* mem-thread: the lines of a thread from the first object to the exit of the thread, and the effect of fork
+ * on lines.
  *
  * A thread block is heap memory that a TLS pointer refers to, so it outlives the thread's TLS and the
  * sweeper never reads a dead stack. No object points to a thread, so no pointer dangles after a thread's

@@ -150,7 +150,8 @@ START_TEST(an_inline_put_under_a_wrong_id_goes_home)
 }
 END_TEST
 
-/* A fixed id can be used like a new one once its pool is gone, even on threads that have used it before. */
+/* A fixed id can be used like a new id when its pool is gone, even on threads that have used the id
+ * before. */
 START_TEST(an_id_comes_back)
 {
     struct mem_pool *p = pool_in(modes[_i]);

@@ -69,7 +69,7 @@ reset(void *o)
     *(char *)o = 0;
 }
 
-/* Objects outside of spans are counted one by one, and each put finds its count. */
+/* Each object outside of spans has a separate count, which the put of the object finds. */
 START_TEST(owners_of_objects_outside_spans)
 {
     struct mem_pool *p[] = {

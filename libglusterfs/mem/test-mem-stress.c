@@ -365,7 +365,7 @@ serve(void *arg)
     }
 }
 
-/* While one brick is served, the previous one goes and the next one comes. */
+/* While a brick is served, the previous brick is detached and the next brick is attached. */
 START_TEST(bricks_come_and_go)
 {
     pthread_t t[SERVERS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* call-stack: one operation on its way down a graph and its reply on the way back up.
+/* call-stack: an operation on the way down a graph and the reply on the way back up.
  *
  *      protocol/server            call_stack_wind(stk, first layer)
  *           |                        next layer that implements the fop: ops->fn[fop](xl, stk)

@@ -14,7 +14,7 @@
  *          coro_group_wind(&group, stk[i], child);
  *      coro_group_wait(&group);                all calls have their replies
  *
- * A layer that calls its children and continues after their answers runs its fop function as a coroutine:
+ * A layer that calls its children and continues after the answers runs the fop function as a coroutine:
  *
  *      static xl_verdict
  *      repl_stat(struct xlator *xl, struct call_stack *stk)

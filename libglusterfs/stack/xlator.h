@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* xlator: a layer of a graph: its type (code, const) and its instance (one per volume section of a
- * volfile).
+/* xlator: a layer of a graph: the type (code, const) and the instance (for a volume section of a volfile).
  *
  * Threads: an instance's fields are written while its graph is built or activated, before any other thread
  * sees it, and are read-only afterwards. Exceptions are `conf`, which is published with RCU (see

@@ -72,7 +72,7 @@ struct xid_slot *xid_claim(struct xid_table *t, uint32_t xid, bool *was_late);
 /* Frees the slot. */
 void xid_put(struct xid_table *t, struct xid_slot *s);
 
-/* Expires one waiting call whose deadline is not after `now`, and copies its data to *out. False: there is
+/* Expires a waiting call with a deadline not after `now`, and copies the call's data to *out. False: there is
  * none. *waiting is set if a call still waits; *from is the position to continue at, 0 at first. */
 struct xid_expired {
     void (*cb)(void);

@@ -8,7 +8,7 @@
  * packed (stack/call-pack.h) gives all of this up except that reference and its place among the calls of
  * its connection; its request is another object afterwards.
  *
- * thread: requests of one connection may run on several workers at once; one request is run by one thread
+ * thread: requests of a connection may run on several workers at once, but a request runs on a single thread
  * at a time. */
 #ifndef KILN_RPC_SERVER_H
 #define KILN_RPC_SERVER_H

@@ -59,7 +59,7 @@ for mnt in "$T/mnt-a" "$T/mnt-b"; do
     holders+=($!)
     holds() { ! flock -n "$mnt/d/locked" true; }
     wait_for 120 "the lock to be held" holds
-    # The waiting user is another user, who has no permission on the path to the mount.
+    # The waiting process belongs to another user without permission on the path to the mount.
     python3 -c '
 import fcntl, os, sys
 file = open(sys.argv[1])

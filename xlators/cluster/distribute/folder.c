@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A folder is on all subvolumes. A look at it is a LOOKUP on each of them in parallel, whose replies are
- * merged.
+/* A folder is on all subvolumes. A LOOKUP of a folder asks all subvolumes in parallel and merges the replies.
  *
  * Owner and group are the maximum, times the newest, size and blocks always 4096 and 8; all other
  * attributes are the MDS's while it answers. The layout comes from the xattrs; a subvolume that is down

@@ -188,8 +188,8 @@ found_folder_once(const struct op *o, struct inode *parent, const char *name, st
     return err;
 }
 
-/* Handles several folders of one name, as subvolumes have them during a rename, whose client holds the
- * name's locks. Under these locks, if the state persists, the hashed subvolume decides. */
+/* Handles several folders of one name. Subvolumes have different folders during a rename, whose client holds
+ * the name's locks. If the state persists under these locks, the hashed subvolume decides. */
 static int
 found_folder_under_locks(const struct op *o, struct inode *parent, const char *name, struct found *out)
 {

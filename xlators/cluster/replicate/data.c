@@ -14,8 +14,8 @@
  * after tell the clients which copies not to read. All changes except writes end the hold at once. A write
  * that was shorter on one child than on another has failed there.
  *
- * The arbiter gets one byte of each write, at the write's offset, so that it counts the change; it stores
- * no bytes. */
+ * The arbiter gets a single byte of each write, at the write's offset, and counts the change without storing
+ * the byte. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

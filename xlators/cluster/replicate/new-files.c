@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Locks of a new file, taken before the first operation needs them. Programs that unpack archives or copy
- * files write each file that they make, and may set its attributes, before they close it:
+ * files make a file, write the file, may set its attributes, and close the file:
  *
  *      CREATE is answered       the application sends its first write; meanwhile
  *      the hold on data         is taken: lock and mark (hold.c)

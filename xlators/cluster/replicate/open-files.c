@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Open files and directories. One fd of the layer above is one fd on each child. protocol/client reopens
- * its fd after a lost connection. A child that was down at the open is opened later: when it is up and a
- * change is to be made through the fd. Until then the child counts as one that misses the change.
+/* Open files and directories. An fd of the layer above has an fd on each child. protocol/client reopens its
+ * fd after a lost connection. A child that was down at the open is opened later: when it is up and a change
+ * is to be made through the fd. Until then the child counts as one that misses the change.
  *
  * OPEN goes to all children that are up, without O_TRUNC; the truncation follows as a change of data
  * (data.c). A truncating OPEN of a file in split-brain fails with EIO. No lock is taken, and no counter

@@ -9,8 +9,8 @@
  *
  * If no child is good, the object is in split-brain: EIO, unless the user has chosen a child
  * (split-brain.c). But STAT returns the attributes of one copy, as LOOKUP does, so that a name can be seen
- * and removed. A directory in split-brain is listed, too. A listing stays with one child to its end,
- * because its cookies mean nothing to other children. Only if the child goes down before it has sent the
+ * and removed. A directory in split-brain is listed, too. A listing stays with the same child to the end,
+ * because the cookies mean nothing to other children. Only if the child goes down before it has sent the
  * beginning of the list, another child takes over. No lock is taken: a read sees a concurrent write or not,
  * as in a local file system. */
 #include <errno.h>

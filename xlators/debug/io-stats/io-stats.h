@@ -17,9 +17,8 @@ struct xlator;
  * errors  -EINVAL: neither profile nor top, -ENOMEM */
 int io_stats_info(struct xlator *xl, const struct dict *input, struct dict *output);
 
-/* Totals of the brick since its start. They are read while the brick works, so they are not of one moment.
- * Each only grows, except `open`.
- * thread  any that has the brick pinned */
+/* Totals of the brick since its start. The totals are read while the brick works, so they belong to slightly
+ * different moments. Each only grows, except `open`. thread any that has the brick pinned */
 struct io_stats_counts {
     uint64_t calls[FOP_COUNT];
     uint64_t bytes_read, bytes_written;

@@ -176,9 +176,10 @@ spread_free(struct spread *s)
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-/* The notes of one brick are moved into its histograms one after the other, so the brick's lock is taken once
- * and its memory enters the cache once. The notes are chained by a hash of the brick's address. `first` and
- * `next` contain the number of a note's place + 1, or 0 at the end. Bricks with the same hash share a chain.
+/* The notes of a brick are moved into the histograms in succession, so the thread takes the brick's lock
+ * once, and the brick's memory enters the cache once. The notes are chained by a hash of the brick's address.
+ * `first` and `next` contain the number of a note's place + 1, or 0 at the end. Bricks with the same hash
+ * share a chain.
  */
 enum { CHAINS = 64 };
 

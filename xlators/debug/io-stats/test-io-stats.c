@@ -174,7 +174,7 @@ START_TEST(slow_calls_are_kept_with_their_stages)
 }
 END_TEST
 
-/* A client's id cannot forge further fields, whatever its text. */
+/* A client's id cannot forge further fields by any text. */
 START_TEST(a_forged_id_stays_one_field)
 {
     struct brick_client eve = {.uid = (char[]){"eve object=/etc\nslow.9=fop=stat,x"}};

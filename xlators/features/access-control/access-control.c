@@ -9,7 +9,7 @@
  *
  * Not checked: uid 0 and the option's super-uid; internal clients, except for the rules of ownership. NFS
  * servers (pid 1) check opens themselves, so their reads and writes are checked here instead. A mount's
- * internal work with a pid that root-squash does not trust may do what any user except root might.
+ * internal work with a pid that root-squash does not trust has the rights of all users except root.
  *
  * Names of xattrs: only root and internal clients may set trusted.* and security.*, as on a local file
  * system. access_may_name() permits the exceptions that clients need for work in the name of users.

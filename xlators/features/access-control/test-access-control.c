@@ -226,7 +226,7 @@ START_TEST(test_untrusted_negative_pids)
     ck_assert_int_eq(run(FOP_open, 2, 9, -4), 0);
     ck_assert_int_eq(run_standing(FOP_open, 2, PID_COUNTS_NOT), -EACCES);
     ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_COUNTS_NOT), -EACCES);
-    /* Squashed internal work may do what the owner may, because a client can name the owner. */
+    /* Squashed internal work has the owner's rights, because a client can name the owner. */
     ck_assert_int_eq(run_standing(FOP_open, 2, PID_WAS_SQUASHED), 0);
     ck_assert_int_eq(run_standing(FOP_mkdir, 2, PID_WAS_SQUASHED), 0);
     /* An object of root's: internal work that was squashed gets none of root's rights. */

@@ -32,7 +32,7 @@ START_TEST(test_evaluation)
         uint32_t uid, gid, group2;
         unsigned may; /* bit n: want == n is permitted, for n of 1, 2, 4 and 6 */
     } rows[] = {
-        {1, 99, 99, 1 << 2 | 1 << 4 | 1 << 6}, /* the owner, whatever its groups */
+        {1, 99, 99, 1 << 2 | 1 << 4 | 1 << 6}, /* the owner, with any groups */
         {1, 20, 99, 1 << 2 | 1 << 4 | 1 << 6},
         {10, 99, 99, 1 << 2 | 1 << 4 | 1 << 6}, /* rwx under a mask of rw- */
         {11, 20, 21, 1 << 4},                   /* a named user does not get the rights of its groups */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The barrier holds replies while it is up, in the order of their arrival, and sends them when the option,
- * the management or the time limit lowers it. */
+/* While the barrier is up, it holds replies in the order of arrival. When the option, the management or the
+ * time limit lowers the barrier, the replies are sent. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -251,8 +251,8 @@ types_fill(struct xlator *xl, struct call_stack *stk, struct dirent_entry *from)
     return XL_DONE;
 }
 
-/* The same bound as READDIR of storage: a reply has at most this many bytes of entries, whatever size the
- * call requests. The self-heal daemon requests this size. */
+/* The same bound as READDIR of storage: a reply has at most this many bytes of entries even if the call
+ * requests more. The self-heal daemon requests this size. */
 #define BATCH_MAX 131072u
 
 /* ---- the fop --------------------------------------------------------------------------------- */

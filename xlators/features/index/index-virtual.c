@@ -2,8 +2,8 @@
 /* The index's directories as clients see them (spec: brick 7.5, 7.6).
  *
  * getxattr returns the gfids of the three directories. A LOOKUP of a name in them finds the entry, under a
- * gfid made for that reply. Only a directory of entry-changes can be used under that gfid: its inode stores
- * in its context the directory whose changes it lists, and is forgotten like any other inode. All other
+ * gfid made for that reply. Only a directory of entry-changes can be used under that gfid: the inode's
+ * context stores the directory of the changes, and the inode is forgotten like any other inode. All other
  * operations on a virtual directory fail with ENOENT.
  */
 #include <errno.h>

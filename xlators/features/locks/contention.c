@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* INODELK_CONTENTION: tells the holder of an inodelk that another client waits for it (spec: brick 8.8).
- * Replicate and disperse keep locks beyond the operation that took them, and release them early when they get
- * this callback. */
+ * Replicate and disperse keep locks beyond the end of an operation, and release such locks early when they
+ * get this callback. */
 #include "event/timer.h"
 #include "xlators/features/locks/locks-internal.h"
 

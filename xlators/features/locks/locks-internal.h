@@ -11,18 +11,17 @@
  *   struct lock_queue: granted, waiting: each a list in the order of arrival, and a tree by range
  *   held, wanted: trees by owner of all granted and all waiting locks of the inode
  *
- * One mutex per inode guards all of it. No mutex is shared by two inodes, and none is held across a
- * call_stack_* function (except call_stack_park), a callback to a client or inode_unref(). A change collects
- * such actions in a struct lock_batch under the mutex, and lock_inode_leave() executes them after releasing
- * it.
+ * Each inode has a mutex that guards these structures. No mutex is shared by two inodes, and none is held
+ * across a call_stack_* function (except call_stack_park), a callback to a client or inode_unref(). A change
+ * collects such actions in a struct lock_batch under the mutex, and lock_inode_leave() executes them after
+ * releasing it.
  *
  * The work under the mutex must be short for any behaviour of clients, because worker threads wait for the
  * mutex. A request, an unlock and a wait each take a few steps down a tree, O(log n):
- *   - A waiting lock hangs on ONE other object that it waits for, its blocker: a granted lock, a lock that
- *     waits ahead of it, or a removal. Only when the blocker goes away is the lock examined again: it is
- *     granted or gets another blocker. So an unlock examines the locks that hung on the freed one, not all
- *     locks.
- *   - A lock that waits for several others prefers the one that arrived right before it as its blocker. A
+ *   - A waiting lock hangs on a SINGLE blocker: a granted lock, a lock that waits ahead, or a removal. Only
+ *     when the blocker goes away is the waiting lock examined again, and granted or given another blocker. So
+ *     an unlock examines only the locks that hung on the freed lock.
+ *   - A lock that waits for several locks prefers the latest arrival as its blocker. A
  *     crowd that waits for the same range is a chain, of which an unlock frees only the first link.
  *   - The locks to be examined are in the tree `pending`, by age. They are examined in slices (SETTLE_MAX);
  *     between slices the mutex is free.
@@ -212,8 +211,8 @@ void lock_inode_unpin_locked(struct lock_inode *li, struct lock_batch *b);
 void lock_inode_settle_locked(struct lock_inode *li, struct lock_batch *b);
 /* Checks the bounds for one more lock of `client`. Returns 0 or -ENOLCK. */
 int lock_inode_has_room(const struct lock_inode *li, const struct brick_client *client);
-/* Fills a lock on the stack for unlocking and searching. It is never on a queue; its texts stay those of the
- * call. */
+/* Fills a lock on the stack for unlocking and searching. The lock is never on a queue; its texts belong to
+ * the call. */
 void lock_key(struct lock *key, const struct call_stack *stk, const char *name);
 /* Creates the lock that `stk` requests, on no list. NULL: no memory. */
 struct lock *lock_new(struct xlator *xl, const struct call_stack *stk, const char *name);

@@ -9,9 +9,9 @@
  *
  * If another client has removed the object meanwhile, the XATTROP fails and features/index drops the entry.
  *
- * A needless mark costs one heal that finds nothing: the client may have held the lock without a change on
- * its way, or only its connection has broken and it accuses this replica itself. Of metadata, healers trust
- * an accusation (pending xattr) whether a copy is dirty or not, so the mark hides none.
+ * A needless mark costs a heal that finds nothing: the client may have held the lock without a change under
+ * way, or only the connection has broken and the client accuses this replica. Of metadata, healers trust an
+ * accusation (pending xattr) whether a copy is dirty or not, so the mark hides none.
  *
  * Locks on names (entrylk) get no mark: a healer that finds a folder dirty merges the names of all replicas,
  * and brings back names whose removal was acknowledged. Data changes are marked dirty by the client before it
@@ -49,7 +49,7 @@ unfinished_mark(struct xlator *xl, struct inode *inode)
 {
     struct graph *g = xl->graph;
 
-    if (!graph_pin(g)) /* the brick stops: it leaves its clients, and they will accuse it */
+    if (!graph_pin(g)) /* the brick stops: its clients will accuse this replica */
         return;
     struct call_stack *stk = call_stack_new(marked, g);
     if (stk && (stk->call.dict = dict_new(&stk->arena)) &&

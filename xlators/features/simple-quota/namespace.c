@@ -178,8 +178,8 @@ find_ns(struct squota *q, const struct gfid *gfid)
     return NULL;
 }
 
-/* Returns the namespace of a marked folder. Creates it if necessary, and counts it if its usage is not known.
- * NULL: no memory. */
+/* Returns the namespace of a marked folder. Creates the namespace if necessary, and counts a namespace with
+ * unknown usage. NULL: no memory. */
 static struct squota_ns *
 get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
 {

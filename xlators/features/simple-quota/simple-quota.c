@@ -5,10 +5,10 @@
  * the limit with EDQUOT, and shows usage and limit in STATFS.
  *
  * The layer sits above features/locks, so a change that waits for a lock is charged only after it was done.
- * When it is switched off (pass-through), only xattr operations pass through it, because it still protects
- * the mark. It keeps namespace and charge per inode. On disk it keeps the xattr trusted.gfs.squota.size, for
- * users and for stock's bricks, and a state file that survives kills (state.c). Its locks are described in
- * squota-internal.h.
+ * When the layer is switched off (pass-through), only xattr operations pass through the layer, which still
+ * protects the mark. It keeps namespace and charge per inode. On disk it keeps the xattr
+ * trusted.gfs.squota.size, for users and for stock's bricks, and a state file that survives kills (state.c).
+ * Its locks are described in squota-internal.h.
  *
  * Differences from stock's layer, of which clients notice nothing: doc/gluster-versions.md. Bricks do not
  * know each other: with several bricks behind distribute, kadalu's crawler sends each brick the sum

@@ -13,11 +13,11 @@
  *                                             complete, settling had not begun
  *   while a namespace is counted              its record says so: it is counted from the beginning
  *
- * So a start stats a few hundred objects, whatever the size of the brick. A crash of the machine may lose
- * stores. For that case the file contains the boot's id, and a file of another boot without a clean end
- * counts as empty. A brick that is served with the layer off removes the file (squota_state_forget).
- * GlusterFS's own bricks do not know the file: if one of them has served the brick in between, set
- * glusterfs.quota.reset on each namespace to count anew.
+ * So a start stats a few hundred objects for a brick of any size. A crash of the machine may lose stores. For
+ * that case the file contains the boot's id, and a file of another boot without a clean end counts as empty.
+ * A brick that is served with the layer off removes the file (squota_state_forget). GlusterFS's own bricks do
+ * not know the file: if one of them has served the brick in between, set glusterfs.quota.reset on each
+ * namespace to count anew.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ struct squota_state {
     unsigned free_slots[SLOTS], free_count;
 };
 
-/* Orders stores: the file gets the stores before it before those after it, as seen after a kill. Program
+/* Orders stores: after a kill the file has no store behind IN_ORDER() without all stores before. Program
  * order suffices, because the page cache is the memory. */
 #define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
 

@@ -4,8 +4,8 @@
  *
  * The layer sits below io-threads and above all layers that know what an object is. It keeps a list of
  * watching clients per inode (watchers.h), and for the brick the names of the extended attributes that
- * clients cache (xattr-names.h); nothing on disk. When it is off, only IPC passes through it, so that
- * registered names are known when it is switched on.
+ * clients cache (xattr-names.h); nothing on disk. When the layer is off, only IPC passes through, so that
+ * registered names are known when the layer is switched on.
  *
  * The layer notes a watcher on the call's way down, so a client that changes the object after the disk was
  * read finds the reader in the list. An object that only the reply reveals (by name) is noted on the way up.

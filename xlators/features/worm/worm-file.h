@@ -14,7 +14,7 @@ struct worm_conf {
 
 enum { RETENTION_RELAX, RETENTION_ENTERPRISE };
 
-/* For fops that would change a file's data or one of its names: refuses them with EROFS while the file is
+/* For fops that would change data or a name of a file: refuses such a fop with EROFS while the file is
  * committed. */
 xl_verdict worm_file_change(struct xlator *xl, struct call_stack *stk);
 /* Marks a new file as a worm file, which can be committed. */

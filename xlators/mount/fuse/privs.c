@@ -137,7 +137,7 @@ privs_kill(struct task *t, struct fd *fd, struct iatt *a)
     return ret < 0 ? ret : 0;
 }
 
-/* The kernel sends this request in the name of a writer, who has the file open. But it also lets any user
+/* The kernel sends this request in the name of a writer that has the file open. But it also lets any user
  * chown a file to -1 and -1, which must not clear the bits of other users' programs. */
 int
 privs_kill_if_allowed(struct task *t, struct iatt *a)

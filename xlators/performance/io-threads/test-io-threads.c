@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The limits of io-threads above two bottom layers: one that keeps operations until the test releases them,
- * and one that several threads pass as fast as they can. */
+/* The limits of io-threads above two bottom layers: a layer that keeps operations until the test releases
+ * them, and a layer that several threads pass at full speed. */
 #include "xlators/features/test-layers.h"
 
 #include "data/dict.h"
@@ -271,7 +271,7 @@ START_TEST(locks_are_not_counted)
 }
 END_TEST
 
-/* An operation parked below gives its place to others, and takes a place again before it continues. */
+/* An operation parked below gives up its place, and takes a place again before the operation continues. */
 START_TEST(a_call_parked_below_holds_no_place)
 {
     struct bench_call *calls[8];

@@ -3,8 +3,8 @@
  *
  * Three threads send pieces: a worker, by the file's job, so that the application gets its reply first; a
  * thread that begins to wait; and the thread of a piece's reply, for the pieces that were queued meanwhile. A
- * sender marks all sendable pieces in one visit of the lock and winds them after releasing it, so each piece
- * is wound by the thread that has marked it.
+ * sender marks all sendable pieces in a single visit of the lock, and winds these pieces after releasing the
+ * lock. So the thread that has marked a piece also winds the piece.
  *
  * A small write becomes part of the newest piece if it begins where that piece ends, is by the same file and
  * caller, and the piece was not sent yet and does not exceed `aggregate-size`. */

@@ -9,9 +9,9 @@
  *                    +-- at once, if no piece is under way; together with its neighbours, when one has ended;
  *                        or when a call waits ---> sent below ---> done: off the queue, waiters continue
  *
- * Pieces whose ranges overlap are sent one after another; others run side by side. A piece that fails is not
- * retried: each open file that has written gets the error once, at its next write, fsync or close, as with
- * the kernel's page cache.
+ * Pieces with overlapping ranges are sent in succession, all other pieces side by side. A piece that fails is
+ * not retried: each open file that has written gets the error once, at its next write, fsync or close, as
+ * with the kernel's page cache.
  */
 #ifndef KILN_PERFORMANCE_WRITE_BEHIND_INTERNAL_H
 #define KILN_PERFORMANCE_WRITE_BEHIND_INTERNAL_H

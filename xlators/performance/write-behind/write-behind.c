@@ -33,8 +33,8 @@
 
 #define HELD_MAX (UINT64_C(64) << 20)
 
-/* flush-behind: the FLUSH that reaches a brick drops locks. If it were sent late, it would drop locks that
- * the same process takes after it. trickling-writes: always on. */
+/* flush-behind: the FLUSH that reaches a brick drops locks. A late FLUSH would drop locks that the same
+ * process has taken meanwhile. trickling-writes: always on. */
 static const struct option wb_options[] = {
     OPT_SIZE(struct wb_conf, window, "cache-size", "1MB", UINT64_C(1) << 30),
     OPT_SIZE(struct wb_conf, aggregate, "aggregate-size", "128KB", UINT64_C(1) << 20),

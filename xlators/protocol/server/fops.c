@@ -139,8 +139,8 @@ release_fd(struct rpc_request *req)
     server_fop_done(&req->stk);
 }
 
-/* A stock client's LOOKUP, the fop with the most keys, has 18 keys and one for each replica; its XATTROP one
- * for each replica and one more. Layers search their keys among them one by one. */
+/* A stock client's LOOKUP, the fop with the most keys, has 18 keys and a key for each replica; an XATTROP has
+ * a key for each replica and another key. Layers find a key by a linear search. */
 #define XDATA_PAIRS_MAX 256
 
 /* True for fops whose xdata is not a list of requested keys but the xattrs of an object, to be stored or

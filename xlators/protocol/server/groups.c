@@ -8,9 +8,9 @@
  *
  * The threads ask about one user of the next client of the next brick, and so on in turn. So a client that
  * asks about many users waits for them itself, while the users of other bricks and of other clients of the
- * brick wait for one turn each. A client is an address, whatever the number of its connections. A user counts
- * for the client that asked about the user last. When the table is full, the client with the largest share of
- * it loses its oldest user.
+ * brick wait for one turn each. A client is an address with any number of connections. A user counts for the
+ * client that asked about the user last. When the table is full, the client with the largest share of it
+ * loses its oldest user.
  *
  * A user is removed from the table only when no thread asks about the user. A brick that goes resumes its
  * waiting calls. A user whose query is running stays until the query ends, and so does the table, to which
@@ -78,7 +78,7 @@ struct user {
     uint32_t uid, count;
     uint32_t *gids; /* NULL: none */
     uint64_t asked_ns;  /* when the present answer was requested; 0: there is none */
-    /* time at which the answer must be requested again, whatever its age; 0: no such time */
+    /* time at which an answer of any age must be requested again; 0: no such time */
     uint64_t stale_ns;
     bool is_asked;
 };
@@ -146,7 +146,7 @@ client_settle_locked(struct client_share *c)
     free(c);
 }
 
-/* Counts the user, who is not idle, for this client. */
+/* Counts the user for this client. The user must not be idle. */
 static void
 charge_locked(struct user *u, struct client_share *c)
 {
@@ -333,8 +333,8 @@ user_name(uint32_t uid, char **buffer, const char **name)
     return -ERANGE;
 }
 
-/* Finds the groups. The primary group is the call's own. getgrouplist() demands one and puts it first, so it
- * gets a gid that no group has. */
+/* Finds the groups. The primary group is the call's. getgrouplist() requires a primary group and puts that
+ * group first, so the function passes a gid of no group. */
 static int
 list_of(const char *name, uint32_t uid, uint32_t **gids, uint32_t *count)
 {
@@ -466,7 +466,8 @@ user_enqueue(struct user *u)
     u->is_queued = true;
 }
 
-/* Takes the next user. The next turns of its client and of its brick come after those of all others. */
+/* Takes the next user. The next turns of the user's client and brick come after the turns of all other
+ * clients and bricks. */
 static struct user *
 take_turn(void)
 {
@@ -517,8 +518,8 @@ askers_grow_locked(void)
     return asker.threads ? 0 : err;
 }
 
-/* Queues the user, who has no pending query, for the client. -EAGAIN: the client has too many users in its
- * queue. */
+/* Queues the user for the client. The user must have no pending query. -EAGAIN: the client has too many users
+ * in its queue. */
 static int
 queue_locked(struct groups *g, struct user *u, struct client_share *c)
 {

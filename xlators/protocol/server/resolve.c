@@ -266,7 +266,7 @@ step_first(struct rpc_request *req)
             rc ? 0 : inode_name_epoch(call->loc.parent->table, call->loc.parent, call->name);
         return rc;
     }
-    if (call->fop == FOP_lookup) { /* the disk answers it, whatever the table contains */
+    if (call->fop == FOP_lookup) { /* storage answers a LOOKUP, not the table */
         if (gfid_is_null(&call->gfid))
             return -EINVAL;
         call->name = NULL;

@@ -233,7 +233,7 @@ flushed(struct call_stack *stk)
     call_stack_free(stk); /* drops the fd's last reference, unless a call still uses the fd */
 }
 
-/* Does what the client would have done: FLUSH, then RELEASE. Pid 0, no lock owner (wire 3.5). */
+/* Sends FLUSH, then RELEASE, in place of the client. Pid 0, no lock owner (wire 3.5). */
 static void
 flush_and_close(struct brick_client *client, struct fd *fd)
 {

@@ -2,13 +2,13 @@
 /* squash: the ids with which a call is executed: root-squash and all-squash (spec: brick 9.2), and whether a
  * negative pid counts.
  *
- * Any client can send a negative pid. It counts for clients that have proven by username and password that
- * they have the volume's own volfile, and for root, who gains little by it. For all other clients it is only
- * a number.
+ * Any client can send a negative pid. A negative pid counts for clients that have proven by username and
+ * password that they have the volume's own volfile, and for root, for which little changes. For all other
+ * clients the pid is only a number.
  *
  * Under root-squash one case remains. Distribute does internal work (linkto files, layouts) in the mount,
  * with a negative pid and uid 0, for users who own the directories; clients' volfiles have no username. Such
- * a call may do what any user except root might, because a client can send any user's id anyway: root-squash
+ * a call has the rights of all users except root, because a client can send any user's id anyway: root-squash
  * promises that no client acts as root, not that no client acts as another user. */
 #include <errno.h>
 

@@ -30,7 +30,7 @@ static const struct {
 };
 #define TAG_KINDS (sizeof tags / sizeof tags[0])
 
-/* Parses a number, which is what clients send. Names are refused: resolving them may take as long as the
+/* Parses a number. Clients send ids as numbers. Names are refused: resolving them may take as long as the
  * machine's name server, and the users of the brick need not be those of the machine. Returns 0 or -EINVAL.
  */
 static int

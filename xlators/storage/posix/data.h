@@ -9,7 +9,7 @@
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/stat.h"
 
-/* Maximum bytes of one read, and of one checksum: the size that the transport accepts in one record. */
+/* Maximum bytes of a read and of a checksum: the size that the transport accepts in a record. */
 #define POSIX_READ_MAX (128u << 20)
 
 /* The descriptor of one call. An anonymous fd (-2) is opened for the call alone: so an idle brick keeps no

@@ -16,7 +16,7 @@ struct posix_entry {
     struct stat dir_st;        /* at the beginning */
 };
 
-/* POSIX_ENTRY(e); declares an empty one, which releases its resources at the end of its scope. */
+/* POSIX_ENTRY(e); declares an empty entry that releases its resources at the end of the scope. */
 void posix_entry_done(struct posix_entry *e);
 static inline void
 posix_entry_empty(struct posix_entry *e)

@@ -201,7 +201,7 @@ posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct gfid
         return -errno;
     if (handle_is_link(p, path))
         return -EEXIST;
-    /* The handle exists: replaces it in one step, so that the directory can be reached by its gfid at any
+    /* Replaces an existing handle in a single step, so that the directory can be reached by gfid at any
      * moment. The temporary name lies in .glusterfs/unlink, which is emptied at each start. */
     gfid_random(&unique);
     memcpy(fresh, "unlink/", 7);

@@ -36,7 +36,7 @@ time_stamp(char *text, size_t size)
     return strftime(text, size, "%Y-%m-%d %H:%M:%S +0000", &tm);
 }
 
-/* Returns 0, or -errno with *what; -EUCLEAN: the data read differ. */
+/* Returns 0, or -errno and the failed step in `*what`; -EUCLEAN: the data read differ. */
 static int
 write_and_read(int fd, const char **what)
 {

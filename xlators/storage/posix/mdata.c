@@ -262,7 +262,7 @@ change_setattr(const struct mdata_change *c, struct mdata *m, bool has)
     const struct iatt *g = c->iatt;
     struct mdata old = *m;
 
-    /* An object without mdata gets it by a change of its attributes, but not by a change of its times alone
+    /* A change of attributes gives mdata to an object without mdata, but a change of only the times does not
      * (brick 3.4). */
     if (!has) {
         if (!(c->flags & TIME_CTIME))

@@ -76,7 +76,7 @@ struct posix_obj {
     char rel[POSIX_REL_SIZE];
 };
 
-/* POSIX_OBJ(obj); declares an empty one, which releases its resources at the end of its scope. */
+/* POSIX_OBJ(obj); declares an empty object that releases its resources at the end of the scope. */
 void posix_obj_done(struct posix_obj *obj);
 static inline void
 posix_obj_empty(struct posix_obj *obj)

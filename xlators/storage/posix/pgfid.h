@@ -4,8 +4,9 @@
  *
  *   trusted.pgfid.<parent gfid> = number of names, 4 bytes, big-endian
  *
- * Kiln does not use these xattrs. Stock bricks find paths of files with them when quota or trash is on; they
- * add missing ones at LOOKUP, and trust existing ones. A failure is only logged. Any thread. */
+ * Kiln does not use these xattrs. When quota or trash is on, stock bricks use the xattrs to find paths of
+ * files. Stock adds missing xattrs at LOOKUP, and trusts existing xattrs. A failure is only logged. Any
+ * thread. */
 #ifndef KILN_POSIX_PGFID_H
 #define KILN_POSIX_PGFID_H
 

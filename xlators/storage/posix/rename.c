@@ -73,12 +73,12 @@ renaming_empty(struct renaming *n)
     n->large_fd = -1;
 }
 
-/* Declares an empty one, which releases its resources at the end of its scope. */
+/* Declares an empty struct renaming that releases its resources at the end of the scope. */
 #define RENAMING(name) \
     __attribute__((cleanup(renaming_done))) struct renaming name; \
     renaming_empty(&name)
 
-/* Locks two stripes of one array in the order of their index, or one if they are the same. */
+/* Locks two stripes of an array in the order of their index, or a single stripe if both are the same. */
 static void
 lock_pair(pthread_mutex_t *a, pthread_mutex_t *b, pthread_mutex_t *held[2])
 {

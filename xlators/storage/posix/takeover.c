@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* takeover: decides whether a MKDIR may take the gfid of an existing directory. After it, the gfid means the
- * new directory, and a client that knows the old one by its gfid works in the new one. DHT does that when it
- * heals a rename. For other clients it needs the same permissions as moving the old directory away. */
+/* takeover: decides whether a MKDIR may take the gfid of an existing directory. Afterwards the gfid means the
+ * new directory, and clients that know the old directory by gfid work in the new directory. DHT sends such a
+ * MKDIR to heal a rename. Other clients need the same permissions as for moving the old directory away. */
 #include <errno.h>
 #include <limits.h>
 

@@ -90,8 +90,9 @@ is_wanted(const struct trash_wish *wish, struct posix_entry *e, const struct sta
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-/* The permissions of users other than root in the folder's counterpart. There the folder's owner, its group
- * and the users of its ACL count as others, so only permissions that all of them have are granted. */
+/* The permissions of users other than root in the folder's counterpart. The folder's owner, group and the
+ * users of its ACL count as others in the trash, so the counterpart grants only permissions that owner, group
+ * and others all have. */
 static mode_t
 counterpart_mode(int dir, const struct stat *st)
 {

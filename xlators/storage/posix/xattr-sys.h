@@ -29,7 +29,7 @@ ssize_t kx_get(int dirfd, const char *path, const char *name, void *buf, size_t 
 int kx_set(int dirfd, const char *path, const char *name, const void *value, size_t size, int flags,
            bool follow);
 
-/* Returns the names one after another, each with its NUL, and their total length. size 0: only the length.
+/* Returns the names in succession, each with a NUL, and the total length. size 0: only the length.
  * -ERANGE. */
 ssize_t kx_list(int dirfd, const char *path, char *buf, size_t size, bool follow);
 
