@@ -22,11 +22,11 @@ daemon_of() {
 # A file is made; the mount is killed when brick 0 is in the system call.
 dies_in_a_change() {
     local pid=${mount_pid[$mnt]} change hold
-    rm -f "$T/held" "$T/release"
-    python3 "$tests_dir/replicate/hold_open.py" "${bricks[0]}/d" half "$T/held" "$T/release" >"$T/hold.out" &
+    rm -f "$T/held" "$T/release" "$T/log/hold.out" # else the wait below could find the text of the last round
+    python3 "$tests_dir/replicate/hold_open.py" "${bricks[0]}/d" half "$T/held" "$T/release" >"$T/log/hold.out" &
     hold=$!
-    wait_for 60 "the open to be watched" grep -q ready "$T/hold.out"
-    touch "$mnt/d/half" 2>/dev/null &
+    wait_for 60 "the open to be watched" grep -q ready "$T/log/hold.out"
+    touch "$mnt/d/half" 2>"$T/log/touch.out" &
     change=$!
     wait_for 60 "brick 0 to make the file" test -e "$T/held"
     unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
