@@ -73,7 +73,7 @@ def a_lock_outlives_its_client_on_a_gfid_that_was_used_again():
 # -- memory ---------------------------------------------------------------------------------------------------------------
 
 @attack
-def reads_whose_replies_nobody_takes():
+def reads_with_unread_replies_take_bounded_memory():
     """Each asks for 64 MiB of a sparse file, nothing is read back."""
     with member() as peer:
         g, fd = created(peer, "sparse")
@@ -127,7 +127,7 @@ def records_of_129_mib_are_promised_and_2_mib_of_each_come():
 
 
 @attack
-def replies_that_nobody_takes_of_all_kinds():
+def unread_replies_of_all_kinds_take_bounded_memory():
     """READDIRPs of a large folder and GETXATTRs of a large value, nothing is read back."""
     with member() as peer:
         folder = make(peer, "MKDIR", "large")
@@ -490,7 +490,7 @@ def folders_of_great_depth():
 
 
 @attack
-def requests_of_those_who_left():
+def calls_of_closed_connections_cost_no_further_cpu():
     """Expensive calls that only read, sent by connections that close at once."""
     with member() as peer:
         g, fd = created(peer, "sparse")

@@ -89,7 +89,7 @@ def a_negative_pid_is_no_password():
 
 @attack
 @needs(options="root-squash on")
-def xattrs_of_the_system_are_not_everybodys():
+def only_root_sets_xattrs_of_the_system():
     os.chmod(ARGS.brick, 0o777)
     # A mount sets the first three for its users: on new objects, and as counters.
     names = ("trusted.glusterfs.dht", "trusted.afr.v-client-0", "trusted.glusterfs.mdata", "trusted.x", "security.capability",

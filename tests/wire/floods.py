@@ -246,7 +246,7 @@ def unknown_users(connections=8):
 
 
 @check
-def reads_of_64_mib_that_nobody_reads_take_no_more_than_one():
+def unread_reads_of_64_mib_take_no_more_memory_than_one():
     before = resident()
     peers = large_reads()
     grown = peak_resident(2) - before
@@ -256,7 +256,7 @@ def reads_of_64_mib_that_nobody_reads_take_no_more_than_one():
 
 
 @check
-def replies_that_nobody_reads_are_bounded_for_each_connection():
+def unread_replies_are_bounded_for_each_connection():
     before = resident()
     peers = unread_replies()
     grown = peak_resident(2) - before
@@ -314,7 +314,7 @@ def count_open(socks):
 
 
 @check
-def connections_that_never_speak_keep_nobody_out():
+def silent_connections_keep_no_client_out():
     most = files_limit() // 16
     count = min(most + 300, 3000)
     peers = silent_connections(count)

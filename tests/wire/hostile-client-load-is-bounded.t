@@ -10,4 +10,4 @@
 [[ $BRICKD == kiln ]] || skip_all "what goes through in stock is known"
 # Attacks that wait for a deadline of half a minute, or open thousands of files, are in
 # hostile-client-full-size-attacks-fail-long.t.
-attacks_run "attack_load" "${KILN_ATTACKS:-outlives|nobody_takes|without_end|pieces_of|never_speak|removals|long_queue|patterns|depth|deep|who_left|index}"
+attacks_run "attack_load" "${KILN_ATTACKS:-outlives|unread_replies|without_end|pieces_of|never_speak|removals|long_queue|patterns|depth|deep|closed_connections|index}"

@@ -99,7 +99,7 @@ def tolerates(peer, name, args):
 # -- before login -------------------------------------------------------------------------------------------------
 
 @check
-def what_is_served_is_listed():
+def dump_lists_the_served_programs():
     with fresh() as peer:
         listed = [(number, version) for _, number, version in peer.dump()]
         for program in ((FOPS, 400), (DUMP, 1), (HANDSHAKE, 2)):
@@ -109,7 +109,7 @@ def what_is_served_is_listed():
 
 
 @check
-def unknown_programs_versions_and_procedures():
+def unknown_programs_versions_and_procedures_get_errors():
     with member() as peer:
         same(peer.call(4711, 1, 1).status, PROG_UNAVAIL)
         answer = peer.call(FOPS, 399, 27)
@@ -121,7 +121,7 @@ def unknown_programs_versions_and_procedures():
 
 
 @check
-def fops_before_login_are_garbage():
+def fops_before_login_are_garbage_args():
     with fresh() as peer:
         for name in ("LOOKUP", "STAT", "CREATE", "WRITE"):
             same(peer.call(FOPS, 400, FOP_ROWS[name][0], encode_fop(name)).status, GARBAGE_ARGS, name)
@@ -130,7 +130,7 @@ def fops_before_login_are_garbage():
 
 
 @check
-def headers_that_cannot_be_decoded():
+def undecodable_headers_get_an_error_or_a_closed_connection():
     undecodable = bytes.fromhex("000000000000000100000000000000000000000000000004")
     for record in (b"", b"\0\0\0\5", u32(5) + u32(0) + u32(3) + bytes(28), u32(5) + u32(1) + u32(0) + bytes(16),
                    u32(5) + u32(0) + u32(2) + u32(DUMP) + u32(1) + u32(2) + u32(0) + u32(404) + bytes(412),
@@ -144,7 +144,7 @@ def headers_that_cannot_be_decoded():
 
 
 @check
-def another_message_type_closes():
+def an_unknown_message_type_closes_the_connection():
     with fresh() as peer:
         peer.send_record(u32(5) + u32(2) + u32(2) + u32(DUMP) + u32(1) + u32(2) + bytes(16))
         try:
@@ -167,7 +167,7 @@ def credentials_over_the_limits_are_denied():
 
 # A mark that promises a GiB must not make the brick set aside a GiB.
 @check
-def a_gigabyte_promised_before_login():
+def a_mark_of_a_gigabyte_before_login_takes_no_memory():
     for mark in (0x80000000 | 0x3fffffff, 0x3fffffff, 0xffffffff, 0x7fffffff):
         with fresh() as peer:
             before = resident_kb()
@@ -189,7 +189,7 @@ def resident_kb():
 # Stock matches each of the keys with each of the object's xattrs: hours of work for one small request.
 @check
 @not_for_stock
-def more_keys_than_anybody_asks_for():
+def more_keys_than_the_bound_are_refused():
     with member() as peer:
         gfid = random_gfid()
         same(peer.fop("MKNOD", pargfid=ROOT, name=unique(), mode=0o100644, xdata={"gfid-req": d_gfid(gfid)}).op_ret, 0)
@@ -211,7 +211,7 @@ def more_keys_than_anybody_asks_for():
 
 
 @check
-def many_tiny_fragments():
+def many_tiny_fragments_do_no_harm():
     with fresh() as peer:
         same(peer.call(DUMP, 1, 2, fragments=40).status, SUCCESS)
         peer.send_raw(u32(0) * 1000 + u32(0x80000000))
@@ -222,7 +222,7 @@ def many_tiny_fragments():
 
 
 @check
-def logins_that_fail():
+def failed_logins_give_no_access():
     with fresh() as peer:
         same(peer.login("/no/such/brick")[:2], (-1, errno.ENOENT))
         same(peer.login(None)[:2], (-1, errno.EINVAL))
@@ -241,7 +241,7 @@ def logins_that_fail():
 
 @check
 @not_for_stock
-def an_fd_of_minus_one():
+def fd_minus_one_is_refused():
     for name, (_, fields, _) in FOP_ROWS.items():
         if " fd" in fields and name not in ("RELEASE", "RELEASEDIR"):
             with member() as peer:
@@ -251,7 +251,7 @@ def an_fd_of_minus_one():
 
 @check
 @not_for_stock
-def namelink_and_icreate():
+def namelink_and_icreate_are_refused():
     with member() as peer:
         fails(peer.fop("NAMELINK", name=unique()))
         fails(peer.fop("NAMELINK", name=unique(), xdata={"gfid-req": d_gfid(random_gfid())}))
@@ -260,7 +260,7 @@ def namelink_and_icreate():
 
 @check
 @not_for_stock
-def setactivelk_for_an_unknown_client():
+def setactivelk_for_an_unknown_client_does_no_harm():
     flock = u32(1) + u32(0) + u64(0) + u64(10) + u32(7) + opaque(b"owner")
     locks = u32(1) + flock + text("no-such-client") + u32(0) + u32(0)
     with member() as peer:
@@ -272,7 +272,7 @@ def setactivelk_for_an_unknown_client():
 
 @check
 @not_for_stock
-def put_and_lease_and_copy():
+def put_lease_and_copy_are_answered():
     with member() as peer:
         for name in ("PUT", "LEASE", "COPY_FILE_RANGE", "IPC", "GETACTIVELK"):
             tolerates(peer, name, encode_fop(name, name=unique(), payload=b"data" if name == "PUT" else b""))
@@ -286,7 +286,7 @@ BAD_NAMES = {"a/b": (errno.EPERM, errno.EINVAL), "/": (errno.EPERM, errno.EINVAL
 
 
 @check
-def bad_names_make_nothing():
+def bad_names_make_no_object():
     with member() as peer:
         for name, errnos in BAD_NAMES.items():
             fresh_gfid = {"gfid-req": d_gfid(random_gfid())}
@@ -301,7 +301,7 @@ def bad_names_make_nothing():
 
 
 @check
-def bad_names_in_rename_and_link():
+def bad_names_in_rename_and_link_are_refused():
     with member() as peer:
         good = unique()
         gfid, _ = create(peer, good)
@@ -313,7 +313,7 @@ def bad_names_in_rename_and_link():
 
 
 @check
-def a_nul_in_a_name():
+def a_nul_in_a_name_makes_no_object():
     with member() as peer:
         for fop in ("MKDIR", "LOOKUP", "UNLINK", "CREATE"):
             reply = tolerates(peer, fop, encode_fop(fop, name=Raw(opaque(b"abc\0def")), mode=0o755,
@@ -324,14 +324,14 @@ def a_nul_in_a_name():
 
 
 @check
-def the_parent_of_the_root_is_nobody():
+def the_parent_of_the_root_is_not_found():
     with member() as peer:
         fails(peer.fop("LOOKUP", name=".."))
         fails(peer.fop("LOOKUP", name=".glusterfs"))
 
 
 @check
-def gfids_that_do_not_exist():
+def unknown_gfids_are_refused():
     by_gfid = [n for n, (_, fields, _) in FOP_ROWS.items() if fields.startswith("gfid") and " fd" not in fields]
     with member() as peer:
         for name in by_gfid:
@@ -350,7 +350,7 @@ def gfids_that_do_not_exist():
 
 @check
 @not_for_stock
-def fds_of_nobody_and_of_another():
+def unknown_and_foreign_fds_are_refused():
     with member() as one, member() as other:
         gfid, number = create(one)
         for name, (_, fields, _) in FOP_ROWS.items():
@@ -366,7 +366,7 @@ def fds_of_nobody_and_of_another():
 
 
 @check
-def files_used_as_folders_and_folders_as_files():
+def files_as_folders_and_folders_as_files_are_refused():
     with member() as peer:
         gfid, fd = create(peer)
         fails(peer.fop("LOOKUP", pargfid=gfid, name="x"))
@@ -381,7 +381,7 @@ def files_used_as_folders_and_folders_as_files():
 
 
 @check
-def numbers_out_of_bounds():
+def numbers_out_of_bounds_do_no_harm():
     huge = (1 << 63) - 1
     with member() as peer:
         gfid, fd = create(peer)
@@ -402,7 +402,7 @@ def numbers_out_of_bounds():
 
 
 @check
-def locks_that_make_no_sense():
+def invalid_locks_do_no_harm():
     def flock(kind, whence, start, length, owner=b"o"):
         return Raw(u32(kind) + u32(whence) + u64(start) + u64(length) + u32(1) + opaque(owner))
     with member() as peer:
@@ -445,7 +445,7 @@ def lying_dicts():
 
 
 @check
-def dicts_whose_lengths_lie():
+def dicts_with_wrong_lengths_do_no_harm():
     for what, lie in lying_dicts():
         with member() as peer:
             for name in ("LOOKUP", "STAT", "SETXATTR", "XATTROP", "MKDIR"):
@@ -462,7 +462,7 @@ def dicts_whose_lengths_lie():
 
 
 @check
-def a_dict_that_lies_before_a_payload():
+def a_dict_with_wrong_lengths_before_a_payload_does_no_harm():
     for what, lie in lying_dicts():
         with member() as peer:
             gfid, fd = create(peer)
@@ -473,7 +473,7 @@ def a_dict_that_lies_before_a_payload():
 
 
 @check
-def values_of_the_wrong_kind():
+def values_of_the_wrong_type_do_no_harm():
     keys = ["gfid-req", "trusted.glusterfs.mdata", "glusterfs.content", "link-count", "glusterfs.inodelk-dom-count", "umask", "mode",
             "set-ctime-mdata", "glusterfs.write-is-append", "trusted.afr.dirty", "list-xattr", "glusterfs.open-fd-count",
             "get-gfid-type", "gfidless-lookup", "glusterfs.parent-entrylk", "trusted.glusterfs.dht.linkto", "system.posix_acl_access"]
@@ -492,7 +492,7 @@ def values_of_the_wrong_kind():
 
 
 @check
-def the_size_of_a_write_must_be_its_payload():
+def a_write_with_another_size_than_its_payload_is_refused():
     with member() as peer:
         gfid, fd = create(peer)
         for size, payload in ((2, b"sixsix"), (20, b"xx"), (0xffffffff, b"x"), (1, b"")):
@@ -507,7 +507,7 @@ def the_size_of_a_write_must_be_its_payload():
 
 @check
 @not_for_stock
-def arguments_cut_short_for_every_procedure():
+def truncated_arguments_are_garbage_args_for_every_procedure():
     for name in FOP_ROWS:
         args = encode_fop(name, gfid=UNKNOWN, gfid2=UNKNOWN, pargfid=UNKNOWN, pargfid2=UNKNOWN, fd=1 << 40, name="name",
                           name2="name2", linkname="link", volume="dom", dict={"user.a": d_bytes(b"v")},
@@ -530,7 +530,7 @@ def arguments_cut_short_for_every_procedure():
 
 @check
 @not_for_stock
-def bits_flipped_in_every_procedure():
+def flipped_bits_do_no_harm_in_any_procedure():
     rng = random.Random(ARGS.seed)
     for name in FOP_ROWS:
         peer = member()
@@ -553,7 +553,7 @@ def bits_flipped_in_every_procedure():
 
 @check
 @not_for_stock
-def random_garbage():
+def random_bytes_do_no_harm():
     rng = random.Random(ARGS.seed)
     for _ in range(60):
         with fresh() as peer:
@@ -581,7 +581,7 @@ def random_garbage():
 
 
 @check
-def hang_ups_at_every_byte():
+def a_hang_up_at_any_byte_does_no_harm():
     record = encode_fop("CREATE", name=unique(), flags=CREATE_FLAGS, mode=0o100644, xdata={"gfid-req": d_gfid(random_gfid())})
     for cut in range(0, 160, 3):
         peer = member()
@@ -591,7 +591,7 @@ def hang_ups_at_every_byte():
 
 
 @check
-def a_peer_that_does_not_read():
+def a_peer_that_does_not_read_delays_no_other_peer():
     with member() as peer:
         gfid, fd = create(peer)
         same(peer.fop("WRITE", gfid=gfid, fd=fd, payload=bytes(128 << 10)).op_ret, 128 << 10)
@@ -638,7 +638,7 @@ def other_calls_in_fragments_are_whole():
 
 
 @check
-def a_thousand_calls_sent_at_once():
+def a_thousand_concurrent_calls_are_answered():
     with member() as peer:
         xids = {peer.send(FOPS, 400, 27, encode_fop("LOOKUP", gfid=ROOT)) for _ in range(1000)}
         while xids:
@@ -649,7 +649,7 @@ def a_thousand_calls_sent_at_once():
 
 @check
 @not_for_stock
-def lists_of_any_length():
+def long_lists_are_complete():
     with member() as peer:
         directory = random_gfid()
         same(peer.fop("MKDIR", name=unique(), mode=0o755, xdata={"gfid-req": d_gfid(directory)}).op_ret, 0)
