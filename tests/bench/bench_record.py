@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Where --record keeps what a benchmark has measured: a folder that git ignores. What is worth claiming goes from
-there into RESULTS.md, by hand."""
+"""The folder for the figures of --record, which git ignores. Figures to claim are copied from there into
+RESULTS.md by hand."""
 import os
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "bench-results")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""The witness of tests/bench/frozen, which starts it: calls to a brick, one after the other, and what each took. And its verdict."""
+"""The witness that tests/bench/frozen starts: calls to a brick in succession, the duration of each call, and
+the verdict."""
 import collections
 import os
 import statistics

@@ -4,9 +4,9 @@
 
     fuse_work.py prepare DIR FILES          DIR/tree.tar (FILES files of up to 16 KiB, 25 to a folder) and DIR/tree.json
     fuse_work.py run DIR MOUNT PID MB [ROW...]   runs the rows in MOUNT; a JSON line for each: row, ms, client CPU of process PID
-    fuse_work.py report JSON OUT...         OUT has the lines of one subject and round, its name is SUBJECT.ROUND
+    fuse_work.py report JSON OUT...         OUT, named SUBJECT.ROUND, has the lines of a subject and round
 
-Each row leaves what the next one needs. What is read is compared with what was written.
+Each row leaves the files that the next row needs. Rows that read compare the data with the written data.
 """
 import io
 import json

@@ -136,7 +136,8 @@ class Bench:
         return scale * (SHARE_ASAN if way == "asan" else SHARE.get(way, 1))
 
     def timed(self, way, case, size):
-        """ns an object, and whether the process had its CPUs to itself; taken again, a few times, if it had not."""
+        """Returns ns an object, and whether the process had its CPUs alone. Repeats a disturbed measurement a
+        few times."""
         scale, need = self.scale_of(way, case), R.alone_share(case) if self.placement[0] != self.placement[1] else 0
         ns, share = self.once(way, case, size, scale)
         for _ in range(2):

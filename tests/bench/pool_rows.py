@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""The matrix of tests/bench/pool: its rows, what each must reach, and how a figure is judged.
+"""The matrix of tests/bench/pool: the rows, their targets, and the verdicts on figures.
 
-Every target has three levels: must, realistic, moonshot. A row that no target names is printed and not judged.
+Every target has three levels: must, realistic, moonshot. A row without a target is printed without a verdict.
 """
 from collections import namedtuple
 
@@ -91,7 +91,8 @@ def two_cpus(case):
 
 
 def spins(case):
-    """Its threads wait by spinning, so on two CPUs it is wall time, of one regime or the other."""
+    """True if the threads of the case wait by spinning: on two CPUs such a case measures wall time, of one
+    regime or the other."""
     return two_cpus(case) and case.startswith(("flow", "batch", "trip"))
 
 

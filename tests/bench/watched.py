@@ -30,7 +30,7 @@ def get(connection, path):
 
 
 def rates(connection, seconds):
-    """What happens in so many seconds; 0: what has since the start."""
+    """Returns the rates of so many seconds; 0: of the time since the start."""
     return json.loads(get(connection, "/top?slow=0&ms=%d" % (seconds * 1000)))
 
 
@@ -131,7 +131,8 @@ def children_cpu():
 
 
 def watching(args):
-    """Processor time of `kiln top`, and of kilnd for it and the scrapes, less what kilnd takes at rest."""
+    """Processor time of `kiln top`, and of kilnd for `kiln top` and the scrapes, without the processor time
+    of kilnd at rest."""
     begin = kilnd_cpu(args.pid), time.monotonic()
     time.sleep(REST_S)
     rest = (kilnd_cpu(args.pid) - begin[0]) / (time.monotonic() - begin[1])

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Steady work on a mount, with a memory of what should be there.
+"""Steady work on a mount, with a record of the expected contents.
 
     load.py run DIR PROGRESS STOP STATE    works until the file STOP exists or a call fails; writes a dot to PROGRESS now
-                                           and then and, at the end, what must be in DIR to STATE. Status 1 and a
+                                           and then and, at the end, the expected contents of DIR to STATE. Status 1 and a
                                            traceback when a call failed.
     load.py verify DIR STATE [SKIP]        compares DIR, but for the folder SKIP in it, with STATE
 
-Of the one call that failed nobody knows whether it was done: STATE then says which outcomes are right for the names that
-it was about. Everything else was acknowledged and has to be there.
+A call that failed may have been executed or not: STATE then has the possible outcomes for the names of that call. All other
+changes were acknowledged and have to be present.
 """
 import hashlib
 import json
@@ -27,7 +27,7 @@ def checksum(data):
 
 
 class Load:
-    """What was acknowledged, and the outcomes of the call that is under way: each a set of names, as in `files`, where
+    """The acknowledged names, and the possible outcomes of the call under way: each a set of names, as in `files`, where
     None is a name that is not there."""
 
     def __init__(self, place):
@@ -60,8 +60,9 @@ class Load:
             self.write(file, name, self.dice.randbytes(3000))
 
     def write(self, file, name, data):
-        """At the end of the file. Once it is done it counts, whatever close() will say. The kernel may send it in several
-        parts, cut where a page ends; a part that failed ends it, and write() tells how many bytes were done before."""
+        """Appends to the file. A successful write counts even if close() fails. The kernel may send the data in several
+        parts, cut at page ends. A part that fails ends the write, and write() returns the number of bytes before that
+        part."""
         before, whole = len(self.files[name]), self.files[name] + data
         cuts = [before, *range(before // PAGE * PAGE + PAGE, len(whole), PAGE), len(whole)]
         self.outcomes = [{name: checksum(whole[:cut])} for cut in cuts]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Asks a brick a fixed list of questions about contents, xattrs and directories and prints the answers, one a line, without what
-differs from run to run (times, inode numbers of the disk). Two bricks that behave alike print alike.
+"""Asks a brick a fixed list of questions about contents, xattrs and directories and prints each answer on a
+line, without data that differs from run to run (times, inode numbers of the disk). Two bricks with the same
+behaviour print the same lines.
 
 Lines that begin with `~` are answers in which Kiln differs on purpose; ON_PURPOSE says why.
 

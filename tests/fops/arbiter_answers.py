@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Asks an arbiter brick for everything that touches a file's contents, and for some of what does not, and prints the answers, one a
-line. Two arbiters that behave alike print alike.
+"""Sends an arbiter brick every kind of call that touches a file's contents, and some other calls, and prints
+each answer on a line. Two arbiters with the same behaviour print the same lines.
 
 Lines that begin with `~` are answers in which Kiln differs on purpose; ON_PURPOSE says why.
 

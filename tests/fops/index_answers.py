@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a brick's index knows of the changed names of a directory while clients count and the self-heal daemon counts back: after each call
-the names in .glusterfs/indices/entry-changes, the counter's value, and whether the directory waits for heal.
+"""The entries of a brick's index for the changed names of a directory, while clients and the self-heal daemon
+change the counters: after each call the names in .glusterfs/indices/entry-changes, the counter's value, and
+whether the directory waits for heal.
 
 usage: index_answers.py HOST PORT BRICK VOL
 """

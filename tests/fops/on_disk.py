@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Objects of every kind on a mount, and what bricks keep of them.
+"""Objects of every kind on a mount, and their state on the bricks.
 
-    on_disk.py fill MOUNT NAME              makes the tree MOUNT/NAME and prints what is to be seen of it
-    on_disk.py verify MOUNT NAME STATE      compares it with what fill printed
-    on_disk.py change MOUNT NAME            changes it in every way
+    on_disk.py fill MOUNT NAME              makes the tree MOUNT/NAME and prints all its visible attributes
+    on_disk.py verify MOUNT NAME STATE      compares the tree with the output of fill
+    on_disk.py change MOUNT NAME            changes the tree in every way
     on_disk.py verify_changed MOUNT NAME    looks for these changes
     on_disk.py snapshot BRICK               prints every object of the brick with all attributes
-    on_disk.py kinds BRICK                  prints every object of the brick with size, kinds of attributes, and what waits for heal
+    on_disk.py kinds BRICK prints every object of the brick with size, kinds of attributes, and pending heals
     on_disk.py compare BRICK NAME1 NAME2    compares the kinds of attributes of the objects of the two trees
 """
 import hashlib

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""A tour of what POSIX says a file system does, on any directory.
+"""A tour of the behaviour that POSIX demands of a file system, on any directory.
 
     posix_tour.py DIR [--acl] [--no-zero-range] [--no-shared-maps] [--cached] [--xattr-keeps-ctime] [--groups-are-kept] [--only SUBSTRING]
 
---cached: DIR is a mount whose kernel and md-cache may keep attributes for a second, whoever asks. Where a volume
-differs from POSIX because of the stock client above the brick, the check says so and takes either answer.
+--cached: DIR is a mount whose kernel and md-cache may cache attributes for a second, for all users. Where a
+volume differs from POSIX because of the stock client above the brick, the check says so and takes either
+answer.
 
 Prints `ok - NAME` or `not ok - NAME` and the reason for each check, and ends with 1 when one failed. Each check gets
 an empty directory of its own. Run as root: checks of permissions become other users in child processes.

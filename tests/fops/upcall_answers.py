@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a brick tells clients of changes that others make, byte by byte, for upcall-invalidations-match-stock.t: one line each.
+"""Prints the callbacks of a brick about the changes of other clients, byte by byte and a line each, for
+upcall-invalidations-match-stock.t.
 
     upcall_answers.py HOST PORT BRICK
 
-Client a looks, client b changes, and the callbacks that a has got by then are printed. A brick sends them before it answers the
-change, so a ping on a's connection that is answered says that they are there.
+Client a looks, client b changes, and the program prints the callbacks that client a has received. A brick sends
+callbacks before the answer to the change, so all callbacks have arrived when a ping on a's connection is answered.
 """
 import os
 import struct

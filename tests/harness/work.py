@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Work on a mount, what must then be there, and whether it is, on every replica.
+"""Work on a mount, the expected contents afterwards, and a check of every replica.
 
     work.py tree DIR MANIFEST FILES [SEED]         folders, files, links, renames, truncations, xattrs
     work.py smallfile DIR MANIFEST FILES [SEED]    create, append, read, chmod, xattr, rename, delete of small files
-    work.py seed MANIFEST FILES TAG                does nothing: what `seed-work keep` must have left
-    work.py list DIR MANIFEST                      does nothing: what is in DIR is what must be there
+    work.py seed MANIFEST FILES TAG                does nothing: lists the files of `seed-work keep`
+    work.py list DIR MANIFEST                      does nothing: lists the contents of DIR
     work.py check LAYOUT MANIFEST PLACE...         compares. PLACE is the same folder on each brick of the volume, in glusterd's order,
                                                    or with LAYOUT `mount` one on a mount. Prints `files N wrong N` and what is wrong
 
-DIR is made and must not be there (but for list). LAYOUT is DxR; Dx2+1: every third brick is an arbiter, whose files are empty;
-`pieces`: each brick has a piece of each file, with the same names, links and xattrs, and what is in the pieces is not looked at.
-A manifest is a JSON object: a path, and for it the SHA-256 of a file, `folder`, or `-> TARGET`; xattrs that begin with
-user. follow after a blank. Exit status 1 when something is wrong, or, with a traceback, when an operation failed.
+DIR is made and must not exist (except for list). LAYOUT is DxR; Dx2+1: every third brick is an arbiter, whose
+files are empty; `pieces`: each brick has a piece of each file, with the same names, links and xattrs, and the
+contents of pieces are not compared. A manifest is a JSON object: a path, and for it the SHA-256 of a file,
+`folder`, or `-> TARGET`; xattrs that begin with user. follow after a blank. Exit status 1 when something is
+wrong, or, with a traceback, when an operation failed.
 """
 import hashlib
 import json
@@ -32,7 +33,7 @@ def checksum(data):
 
 
 class Work:
-    """Does things in a folder and remembers what must come of them."""
+    """Makes changes in a folder and records their expected results."""
 
     def __init__(self, place, seed):
         self.place = place
@@ -241,7 +242,7 @@ class Check:
 
 
 def contents_as(word, names):
-    """What is in files is not told apart any more; folders, links and xattrs are."""
+    """Replaces the checksums of files by a word. Folders, links and xattrs stay."""
     return {name: value if value == FOLDER or value.startswith("-> ") else " ".join([word, *value.split(" ")[1:]])
             for name, value in names.items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What scripts about locks, byte by byte on the wire, have in common. argv: HOST PORT BRICK."""
+"""Functions shared by scripts about locks on the wire. argv: HOST PORT BRICK."""
 from kilnwire import Peer, d_gfid, opaque, u32, u64
 
 READ, WRITE, UNLOCK = 0, 1, 2

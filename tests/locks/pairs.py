@@ -3,9 +3,10 @@
 
     pairs.py rename|mkdir SECONDS DIR1 DIR2
 
-Each mount has a process of its own. Status 1: one of them has been in a step for PATIENCE seconds, or met an error that the
-other's work does not explain; which is printed. Who hangs in a mount cannot be killed, so nobody waits for it and it holds
-nothing of this process.
+Each mount has a separate process. Status 1: a process has been in a step for PATIENCE seconds, or met an
+error that the other process's work does not explain; the program prints the step or error. A process that
+hangs in a mount cannot be killed, so this program does not wait for it, and the process keeps nothing of this
+program open.
 """
 import errno
 import mmap
@@ -33,7 +34,8 @@ PAIRS = {
 
 
 class Progress:
-    """Of one mount, in memory that both processes see: rounds, the step it is in, whether it has ended."""
+    """The progress of a mount's process, in shared memory: rounds, present step, whether the process has
+    ended."""
 
     FORM = struct.Struct("qqq")
 

@@ -28,7 +28,8 @@ def say(good, text):
 
 
 class Holder:
-    """A process with the file open. do() runs one command and gives its result; start() does not wait for it."""
+    """A process with the file open. do() runs a command and returns the result; start() does not wait for the
+    result."""
 
     def __init__(self, path):
         self.path = path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Reads OpenMetrics text strictly: openmetrics.py FILE prints a family a line; openmetrics.py FILE NAME [LABEL=VALUE...] the values
-of the samples that have these labels. What OpenMetrics does not allow ends it with status 1."""
+of the samples that have these labels. Text that OpenMetrics does not allow ends the program with status 1."""
 import re
 import sys
 

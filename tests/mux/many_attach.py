@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Attaches bricks to a running kilnd through its -S socket, as glusterd does, and detaches one from the middle while others work.
+"""Attaches bricks to a running kilnd through the -S socket, as glusterd does, and detaches a brick from the
+middle while other bricks work.
 
 usage: many_attach.py SOCKET PORT PID DIR COUNT TEMPLATE
 
@@ -60,13 +61,13 @@ def attach_all(ops):
 
 
 def login(i):
-    """The answer, and the peer while somebody keeps it."""
+    """Logs in to brick i. Returns the answer and the peer."""
     peer = Peer("127.0.0.1", port)
     return peer.login(brick(i))[:2], peer
 
 
 class Worker(threading.Thread):
-    """Makes, writes, reads and removes files on one brick until it is told to stop."""
+    """Makes, writes, reads and removes files on a brick until told to stop."""
 
     def __init__(self, i):
         super().__init__()

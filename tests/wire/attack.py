@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a peer or a client that means harm does. Each attack is a function of one of the attack_*.py files; tests/wire/attacks.sh runs
-each against a daemon of its own, in a root file system of its own: never run one by hand against a daemon elsewhere.
+"""Attacks of a hostile peer or client. Each attack is a function of one of the attack_*.py files;
+tests/wire/attacks.sh runs each attack against a new daemon, in a separate root file system. Never run an
+attack by hand against a daemon elsewhere.
 
     attack.py PORT BRICK OTHER-BRICK NAME...
     attack.py --list            NAME|OPTION OF THE SERVER LAYER|LIMIT OF DESCRIPTORS|DEVICES|MODULE
 
-KILN_TEST_PID is the daemon's pid. KILN_ATTACK_SIZE=full is for the long tests: more of everything. KILN_SANITIZER: address or thread
-when the daemon is built with one, whose memory and time are others. Prints one TAP line without a plan for each attack.
+KILN_TEST_PID is the daemon's pid. KILN_ATTACK_SIZE=full is for the long tests: attacks of the full size.
+KILN_SANITIZER is address or thread when the daemon is built with that sanitizer, which needs more memory and
+time. Prints a TAP line without a plan for each attack.
 """
 import os
 import signal
@@ -32,7 +34,8 @@ def attack(function):
 
 
 def needs(options="", nofile=0, devices=False):
-    """What attacks.sh gives the daemon: an option of protocol/server, a limit of descriptors; whether device nodes can be opened."""
+    """The daemon's settings for the attack, which attacks.sh applies: an option of protocol/server, a limit
+    of descriptors; whether device nodes can be opened."""
     def note(function):
         function.needs = (options, nofile, devices)
         return function
@@ -87,7 +90,7 @@ def post(peer, fop, **fields):
 
 
 def record(peer, fop, **fields):
-    """A call's bytes with their mark, to be sent with others at once."""
+    """The bytes of a call with the record mark, to be sent together with other calls."""
     body = (peer.head(FOPS, 400, FOP_ROWS[fop][0]) + peer.credential() + bytes(8) + encode_fop(fop, **fields))
     return (len(body) | 0x80000000).to_bytes(4, "big") + body
 
@@ -124,7 +127,7 @@ def wait_until(condition, seconds, what):
 
 
 def serves(brick=None, seconds=10, source=None):
-    """A login and a LOOKUP on a connection of their own; how long they took."""
+    """Logs in and sends a LOOKUP on a new connection. Returns the duration."""
     begin = time.monotonic()
     with member(brick, source=source, timeout=seconds) as peer:
         reply = peer.fop("LOOKUP", gfid=ROOT)
@@ -133,7 +136,8 @@ def serves(brick=None, seconds=10, source=None):
 
 
 class Witness:
-    """A process that logs in to the other brick and looks its root up, all the time; what it waited at worst is kept.
+    """A process that logs in to the other brick and looks up the root, over and over, and keeps its longest
+    waits.
 
         with Witness() as witness:
             ...

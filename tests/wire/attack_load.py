@@ -157,7 +157,7 @@ def unread_replies_of_all_kinds_take_bounded_memory():
 
 @attack
 def calls_that_wait_without_end():
-    """Blocked INODELKs of one connection, small ones and ones with 60 KB of xdata."""
+    """Blocked INODELKs of a connection, small and with 60 KB of xdata."""
     count = sized(20000, 200000)
     with member() as holder:
         g, _ = created(holder, "held")

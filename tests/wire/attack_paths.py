@@ -12,7 +12,7 @@ from kilnwire import ROOT, SECRET, Closed, d_gfid, d_int, u32
 
 CONTENT = {"glusterfs.content": d_int(65536)}
 
-OF_A_SYMLINK = ("STAT", "GETXATTR", "SETXATTR", "SETATTR") # what a symlink may be asked for
+OF_A_SYMLINK = ("STAT", "GETXATTR", "SETXATTR", "SETATTR") # calls that may succeed on a symlink
 
 
 def gfid_text(g):
@@ -26,7 +26,7 @@ def handle_text(g, name):
 
 
 def through(peer, g, names=("shadow", "file", "passwd", "shut", "zero")):
-    """Everything that reads or changes below a folder, by its gfid: what of it succeeds."""
+    """Sends every call that reads or changes below a folder, by the folder's gfid. Returns the calls that succeed."""
     went = []
 
     def tried(what, reply):
@@ -114,7 +114,7 @@ def a_symlinks_text_reads_as_a_folders_handle():
 
 @attack
 def a_symlink_with_the_gfid_of_a_folder():
-    """gfid-req of what exists, of what existed, of the root and of the brick's own folders."""
+    """The gfid-req is the gfid of an existing folder, of a removed folder, of the root or of a folder of the brick."""
     with member() as peer:
         living = make(peer, "MKDIR", "living")
         gone = make(peer, "MKDIR", "gone")
@@ -132,8 +132,8 @@ def a_symlink_with_the_gfid_of_a_folder():
 # -- races: one connection changes the object of a gfid, others use the gfid ------------------------------------------
 
 class Storm:
-    """Connections that repeat a list of calls each, as fast as they are answered. `seen(call, op_ret, op_errno, body)` of each gets the
-    replies; a secret in one is found as it arrives. A plan is (peer, [(fop, fields)], seen)."""
+    """Connections that each repeat a list of calls at full speed. `seen(call, op_ret, op_errno, body)` of a connection
+    gets the replies; a secret in a reply is found on arrival. A plan is (peer, [(fop, fields)], seen)."""
 
     AHEAD = 6 # repetitions under way on one connection
 
@@ -228,7 +228,7 @@ def call_make(fop, name, g, **fields):
 
 
 def make_the_root_large():
-    """A READDIRP of it takes a while, and its reply is old when it comes."""
+    """A READDIRP of the large root takes a while, so the reply is old on arrival."""
     with member() as peer:
         for number in range(sized(300, 2000)):
             make(peer, "MKNOD", "f%d" % number)
@@ -236,7 +236,7 @@ def make_the_root_large():
 
 @attack
 def a_folder_becomes_a_symlink_while_it_is_read():
-    """What an old reply says of an inode's type must not count: the folder's gfid is a symlink by then."""
+    """The type of an inode in an old reply must not count, because the folder's gfid is a symlink by then."""
     make_the_root_large()
     g = gfid()
     mutate = [call_make("MKDIR", "d", g, mode=0o40755), ("RMDIR", {"name": "d"}), call_make("SYMLINK", "d", g, linkname="/victim"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Ways to be somebody else: ids, pids, names of xattrs, other people's gfids; and to write what others will read in logs and dumps."""
+"""Attempts to pass as another user, by ids, pids, names of xattrs and foreign gfids; and attempts to forge
+lines of logs and dumps."""
 import errno
 import glob
 import os

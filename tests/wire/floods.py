@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Peers that ask for more than their share. Each check floods one brick and then looks at what the daemon holds, what it refuses,
+"""Peers that request more than their share. Each check floods a brick and then checks the daemon's memory and refusals,
 and whether the other brick of the process answers.
 
     floods.py HOST PORT BRICK OTHER-BRICK [--only PART-OF-A-NAME]
 
-KILN_TEST_PID: the daemon's pid. Prints TAP lines without a plan. tests/bench/fairness runs the same floods and looks at the clock.
+KILN_TEST_PID: the daemon's pid. Prints TAP lines without a plan. tests/bench/fairness runs the same floods and measures
+times.
 """
 import argparse
 import errno
@@ -223,7 +224,7 @@ def close(peers):
 
 @flood
 def unknown_users(connections=8):
-    """Calls of users whom nobody has seen yet, for as long as somebody reads the answers. Without manage-gids they are calls like others."""
+    """Calls of ever new users, until the connections are closed. Without manage-gids these calls are ordinary calls."""
     peers = [member() for _ in range(connections)]
 
     def ask(peer):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a hostile or broken peer sends. Each check must get an error in that fop's full layout, or a closed connection; and
-after each one the brick must answer a good LOOKUP on a fresh connection.
+"""The calls of a hostile or broken peer. Each check must get an error in that fop's full layout, or a closed connection; and
+after each check the brick must answer a valid LOOKUP on a fresh connection.
 
     hostile.py HOST PORT BRICK [--only PART-OF-A-NAME] [--spare-stock] [--seed N]
 
-HOST, PORT and BRICK may come from KILN_TEST_HOST, KILN_TEST_PORT and KILN_TEST_BRICK. --spare-stock leaves out what is known to
-crash glusterfsd 10.3. Prints TAP lines without a plan: `ok - ...`.
+HOST, PORT and BRICK may come from KILN_TEST_HOST, KILN_TEST_PORT and KILN_TEST_BRICK. --spare-stock leaves out calls that are
+known to crash glusterfsd 10.3. Prints TAP lines without a plan: `ok - ...`.
 """
 import argparse
 import errno
@@ -64,7 +64,7 @@ def same(got, want, what=""):
 
 def fails(reply, *errnos):
     assert reply.op_ret == -1, "succeeded: %r" % reply
-    if ARGS.spare_stock and errnos: # stock looks an over-long name up before it measures it
+    if ARGS.spare_stock and errnos: # stock looks up an over-long name before the check of its length
         errnos += (errno.ENOENT,)
     assert not errnos or reply.op_errno in errnos, "errno %d (%s), want %s" % (
         reply.op_errno, errno.errorcode.get(reply.op_errno), " or ".join(errno.errorcode[e] for e in errnos))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""A GlusterFS client that is nothing but bytes: for tests that ask a brick what no decent client would.
+"""A GlusterFS client that sends any bytes, for tests with calls that no correct client sends.
 
     peer = Peer("127.0.0.1", 49152)
     peer.dump()                                   # [(name, number, version), ...]
@@ -293,7 +293,7 @@ class Reply:
 
 
 class Answer:
-    """What the RPC level says: xid, whether denied, accept status, and the results."""
+    """The fields of the RPC level: xid, whether denied, accept status, and the results."""
 
     def __init__(self, record):
         r = Reader(record)

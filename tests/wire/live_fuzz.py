@@ -6,12 +6,14 @@ inside of tests/lib/own-root.sh; tests/wire/hostile-client-random-calls-leave-br
     live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N] [--names DIR]
     live_fuzz.py PORT BRICK OTHER-BRICK --look
 
-Each process has a connection of its own, sends a few calls ahead, decodes each answer, and now and then leaves without a word. All work
-with the same few names and gfids, so that what one makes the other removes, and a gfid is used again for what it was not. A witness
-logs in to the other brick and looks its root up. Status 1: a process met what must not be; it is printed with the seed. In DIR each
-process writes down its calls that make, look up, move or remove names: what led to a handle that is wrong afterwards is found there.
+Each process has a separate connection, sends a few calls ahead, decodes each answer, and now and then closes
+the connection without warning. All processes work with the same few names and gfids, so that processes remove
+each other's objects and reuse gfids for objects of other types. A witness logs in to the other brick and
+looks up the root. Status 1: a process has found a fault, which is printed with the seed. In DIR each process
+records its calls that make, look up, move or remove names: the record shows the calls that led to a wrong
+handle.
 
---look afterwards, when the janitor has removed what lay in the landfill: looks all names up, and compares their handles.
+--look afterwards, when the janitor has emptied the landfill: looks up all names, and compares their handles.
 """
 import argparse
 import os
@@ -61,11 +63,12 @@ class Wrong(Exception):
 
 
 class Names:
-    """What was done to names: a line a call, when it is answered or the connection ends; a caller's bytes in hex or quoted."""
+    """The record of calls that concern names: a line for each call, written at the answer or at the
+    connection's end; a caller's bytes in hex or quoted."""
 
     def __init__(self, path):
         self.out = open(path, "w") if path else None
-        self.open = {} # by xid: when it was sent, and what
+        self.open = {} # by xid: the time and the call
 
     def sent(self, xid, brick, fop, values, xdata):
         if not self.out or fop not in OF_NAMES:
@@ -348,12 +351,13 @@ def leads_to_folder(brick, path, gfid):
 
 
 def is_of_trash(path):
-    """The trash makes folders without a gfid, which they get when a client looks them up with one."""
+    """The trash makes folders without a gfid. A folder gets a gfid when a client looks up the folder."""
     return os.path.isdir(path) and not os.path.islink(path) and "trusted.gfid" not in os.listxattr(path)
 
 
 def look_at_all(args, brick):
-    """Every name, by its whole path from the root: afterwards its handle is right, whatever else has its gfid."""
+    """Looks up every name by the whole path from the root: afterwards the handle of each object is right even
+    if other objects have had its gfid."""
     bad = 0
     with Peer("127.0.0.1", args.port, PATIENCE) as peer:
         assert peer.login(brick)[0] == 0
