@@ -2,7 +2,7 @@
 """Two users race for names in a folder that both may write and that has the sticky bit, each on a mount of his own.
 
 usage: names_race.py ALICES-FOLDER BOBS-FOLDER COUNT
-Prints a line for each race: its name, how often BOB lost in time, and how often he got what is ALICE's.
+Prints a line for each race: its name, how often BOB lost in time, and how often BOB got an object of ALICE.
 """
 import mmap
 import os

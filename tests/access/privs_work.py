@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What is left of a file's set-id bits and of its security.capability after each kind of change, by each kind of user.
+"""The remaining set-id bits and security.capability of a file after each kind of change, by each kind of
+user.
 
     privs_work.py table DIR [BRICK...]   a line for each case: how, who, mode before, what became of it. DIR is on the mount, or on
                                          a file system; the capability is set and looked for on the bricks, or on the file there
@@ -78,7 +79,8 @@ HOW = {
 
 
 def as_user(who, run):
-    """In a process of his own. What went wrong, or nothing; then the mode, seen by the same process, comes with it."""
+    """In a process of his own. Returns the error, or an empty text. After a success the mode follows, as the
+    same process sees the mode."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -100,7 +102,7 @@ def as_user(who, run):
 
 
 def places(path, directory, bricks):
-    """Where the file itself is; one that leads to it on another brick is no place."""
+    """The brick of the file; a linkto file on another brick does not count."""
     if not bricks:
         return [path]
     name = os.path.join(os.path.basename(directory), os.path.basename(path))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""A brick that lies: stands between a mount and a good brick, and changes what the brick answers.
+"""A brick that lies: a proxy between a mount and a good brick, which changes the brick's answers.
 
     hostile_brick.py BRICK-PORT OUT [--seed N] [--one-in N] [--by DIR]
 
@@ -96,7 +96,8 @@ class Brick:
         return [record[:HEAD] + struct.pack(">iI", -1, self.rng.choice(ERRNOS)) + record[HEAD + 8:]]
 
     def found(self, record, procedure):
-        """What is not there, or has a name that no brick can have, is found: it is one that was found before."""
+        """A LOOKUP of a missing name, or of a name that no brick can have, is answered with an object that
+        was found before."""
         good = [body for body in self.past[procedure] if struct.unpack_from(">i", body)[0] >= 0]
         is_lookup = procedure == FOP_ROWS["LOOKUP"][0] and struct.unpack_from(">i", record, HEAD)[0] < 0
         return [record[:HEAD] + self.rng.choice(good)] if is_lookup and good else [record]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Random operations below a folder whose bricks lie: what comes back may be wrong, and must be an answer.
+"""Random operations below a folder whose bricks lie: results may be wrong, but every call must return.
 
     hostile_work.py DIR SECONDS SEED
 """

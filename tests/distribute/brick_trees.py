@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a volume's bricks hold, in a form in which two volumes can be compared.
+"""The contents of a volume's bricks, in a form in which two volumes can be compared.
 
     brick_trees.py [--no-names] BRICK...        prints every object of each brick: mode, owner, size, links, contents, xattrs
 
 --no-names: without gfid2path, of which stock bricks keep some for names that are no more.
 
-A gfid is shown as the first path that has it, a subvolume by its number; what differs from run to run (times, volume-id, inode numbers) is left out. Objects of
-.glusterfs are not shown, but each object must have its handle there, and each handle its object."""
+A gfid is shown as the first path that has it, a subvolume by its number. Data that differs from run to run (times, volume-id,
+inode numbers) is left out. Objects of .glusterfs are not shown, but each object must have its handle there, and each handle its
+object."""
 import hashlib
 import os
 import stat

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""distribute_probe.py make|probe|look DIR: what can be done on a distributed volume. Prints what each step came to.
+"""distribute_probe.py make|probe|look DIR: prints the possible operations on a distributed volume. Prints
+what each step came to.
 
-make: folders and files. probe: tries everything, by names of all subvolumes. look: what is there."""
+make: folders and files. probe: tries everything, by names of all subvolumes. look: prints the contents."""
 import errno
 import os
 import sys

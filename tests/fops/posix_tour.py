@@ -88,7 +88,7 @@ def touch(*paths):
 
 
 def as_user(uid, gid, groups, function):
-    """Runs function in a child with these credentials; what it raises is raised here."""
+    """Runs function in a child with these credentials, and raises the exceptions of the child here."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -1173,7 +1173,7 @@ def only_the_owner_changes_attributes():
     def bob():
         fails(errno.EPERM, os.chmod, "f", 0o600)
         fails(errno.EPERM, os.chown, "f", BOB, -1)
-        if not IS_VOLUME:           # to a brick, whoever may write may set any time
+        if not IS_VOLUME:           # on a brick, a user with write permission may set any time
             fails(errno.EPERM, os.utime, "f", ns=(1, 2))
         os.utime("f")               # to now: whoever may write
         os.setxattr("f", "user.x", b"1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What the cases of posix_corners.py are made of."""
+"""Building blocks of the cases of posix_corners.py."""
 import contextlib
 import errno
 import itertools
@@ -120,7 +120,7 @@ def moved(call, *paths):
 
 
 def path_calls(top):
-    """Every call that takes a path, with a target that would do; the path is what the corner is about."""
+    """Every call that takes a path, with a valid target; each case chooses the path."""
     def spare():
         return "%s/spare%d" % (top, next(SPARES))
 

@@ -76,7 +76,7 @@ def append(path, data):
 
 @case
 def limits(top):
-    """RLIMIT_FSIZE: EFBIG, and what fits is written."""
+    """RLIMIT_FSIZE: EFBIG, after a write of the bytes that fit."""
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     path = top + "/f"
@@ -95,7 +95,7 @@ def limits(top):
 
 @case
 def holes(top):
-    """What is zeros, what is allocated, where data begins."""
+    """The ranges of zeros, the allocated ranges, and the beginnings of data."""
     path = top + "/f"
     for mode, offset, length in itertools.product((0, KEEP, PUNCH | KEEP, PUNCH, ZERO, ZERO | KEEP, 1 << 10), (0, 1, 4096, 50000, 100000, 200000), (0, 1, 4096, 65536)):
         put(path, bytes(range(1, 251)) * 400)
@@ -131,7 +131,7 @@ def holes(top):
 
 @case
 def programs(top):
-    """ETXTBSY and what may be done to a program that runs."""
+    """ETXTBSY, and the permitted changes of a running program."""
     with open("/bin/cat", "rb") as file:
         code = file.read()
     os.chmod(top, 0o777)
@@ -234,7 +234,7 @@ def relative_to_a_folder(top):
 
 @case
 def lists(top):
-    """What lists say: kinds, each name once, also while names come and go."""
+    """Listings: kinds, each name once, also while names are made and removed."""
     for kind in TYPES:
         make(top + "/" + kind, kind)
     with os.scandir(top) as entries:
@@ -247,7 +247,7 @@ def lists(top):
             make("%s/%s%d" % (folder, "x" * (i % 150), i))
         say("a folder of %d" % count, len(os.listdir(folder)), len(set(os.listdir(folder))))
         removed = 0
-        with os.scandir(folder) as entries: # what was there at the beginning and is not removed is listed once
+        with os.scandir(folder) as entries: # an object that exists from the beginning and is not removed is listed once
             for entry in entries:
                 os.unlink(entry.path)
                 removed += 1

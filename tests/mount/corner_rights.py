@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Cases of posix_corners.py: who may do what, by owner, group, supplementary group and others."""
+"""Cases of posix_corners.py: the rights of owner, group, supplementary group and others."""
 import itertools
 import os
 import stat
@@ -230,7 +230,7 @@ def attributes_by_class(top):
 
 @case
 def rights_stay_with_descriptors(top):
-    """What is open stays so, whatever becomes of the mode, the owner and the name."""
+    """An open file stays open after any change of the mode, the owner and the name."""
     os.chmod(top, 0o777)
     for way, flags in (("r", os.O_RDONLY), ("w", os.O_WRONLY), ("rw", os.O_RDWR)):
         for change in ("chmod", "chown", "unlink", "rename", "parent"):
@@ -268,7 +268,7 @@ def groups_by_the_dozen(top):
 
 @case
 def effective_ids(top):
-    """Who asks is who one is in effect: real ids count for access() alone."""
+    """Effective ids decide; real ids count only for access()."""
     os.chmod(top, 0o777)
     for mode in (0o600, 0o060, 0o006, 0o640):
         path = "%s/%o" % (top, mode)
@@ -288,7 +288,7 @@ def effective_ids(top):
 
 @case
 def links_by_users(top):
-    """Hard links: the folder's rights count, and the kernel's rule of what others own."""
+    """Hard links: the folder's rights count, and the kernel's rule about files of other users."""
     os.chmod(top, 0o777)
     for kind, owner, mode, target in itertools.product(("regular", "fifo", "symlink", "dir"), (ALICE, BOB, 0), (0o000, 0o444, 0o666, 0o4755), (0o777, 0o555)):
         base = "%s/%s-%d-%o-%o" % (top, kind, owner, mode, target)

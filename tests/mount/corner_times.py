@@ -88,7 +88,7 @@ def other_failures_move_nothing(top):
 
 @case
 def rename_moves(top):
-    """The two folders, what is moved, and what had the name."""
+    """The two folders, the moved object, and the replaced object."""
     for source, target, elsewhere in itertools.product(TYPES, TYPES + ("none",), (False, True)):
         base = "%s/%s-%s-%d" % (top, source, target, elsewhere)
         with_target = target != "none"

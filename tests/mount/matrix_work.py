@@ -5,9 +5,9 @@
     matrix_work.py NAME DIR1 [DIR2] [SEED]     DIR2: the same folder through another mount; without it DIR1 again
     matrix_work.py list                        the names
 
-Status 0: each did what it must. What went wrong is on standard output. MATRIX_LOCAL: a folder on a file system that holds all that
-a volume does; MATRIX_FILES: how many files the tree has; MATRIX_KILN: which
-of the mounts are Kiln's, of "one two": of others less is asked."""
+Status 0: each did what it must. Errors are on standard output. MATRIX_LOCAL: a folder on a file system that
+holds all that a volume does; MATRIX_FILES: how many files the tree has; MATRIX_KILN: which of the mounts are
+Kiln's, of "one two": of others less is asked."""
 import difflib
 import errno
 import fcntl
@@ -65,7 +65,7 @@ def together(*jobs):
 
 
 def allowed(numbers, function, *args):
-    """What the other side's work explains is no failure. True: it succeeded."""
+    """Errors that the other side's work explains are no failures. True: it succeeded."""
     try:
         function(*args)
         return True
@@ -196,7 +196,7 @@ def sqlite(one, two):
 
 @workload
 def fio(one, two):
-    """fio writes at random with several engines and sizes, and verifies what it wrote."""
+    """fio writes at random with several engines and sizes, and verifies the data."""
     for name, options in (("psync", ["--ioengine=psync", "--fsync=16"]), ("aio", ["--ioengine=libaio", "--iodepth=8", "--direct=1"]),
                           ("mmap", ["--ioengine=mmap"] if is_kiln("one") else ["--ioengine=sync"]), ("append", ["--ioengine=psync", "--rw=write", "--file_append=0", "--end_fsync=1"])):
         run("fio", "--name=" + name, "--directory=" + one, "--size=6m", "--bsrange=512-64k" if name != "aio" else "--bs=4k", "--rw=randwrite",
@@ -604,8 +604,9 @@ def user_acls(one, two):
 
 @workload
 def maps(one, two):
-    """What is written through a map on one mount is read on the other after msync; two processes share a map on one mount."""
-    if not is_kiln("one"): # who keeps no pages has no shared maps
+    """Data written through a map on one mount is read on the other after msync; two processes share a map on
+    one mount."""
+    if not is_kiln("one"): # a mount without a page cache has no shared maps
         one, two = two, one
         if not is_kiln("two"):
             return

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What a file system answers in the corners of POSIX: some thousand calls, a line each, without an opinion.
+"""The results of a file system in the corners of POSIX: some thousand calls, a line each, without a verdict.
 
     posix_corners.py DIR [--only SUBSTRING]       as root; DIR is empty and leads there with mode 755
 
@@ -127,7 +127,7 @@ def symlink_targets(top):
 
 @case
 def search_denied(top):
-    """The folder's mode by whom: which calls need x, which w."""
+    """The folder's mode by class of user: the calls that need x, and the calls that need w."""
     for mode in (0o000, 0o400, 0o200, 0o100, 0o600, 0o500, 0o300, 0o700):
         for name, call in each_call(top):
             folder = "%s/%o-%s" % (top, mode, name)
@@ -146,7 +146,7 @@ def search_denied(top):
 
 @case
 def empty_folders_by_mode(top):
-    """Who may remove or replace a folder need not be allowed to read it."""
+    """A user can remove or replace a folder without permission to read the folder."""
     os.chmod(top, 0o777)
     for mode in (0o000, 0o100, 0o300, 0o700):
         for owner in (ALICE, BOB):
@@ -300,7 +300,7 @@ def rename_shapes(top):
 
 @case
 def sticky(top):
-    """Who may take a name away from a sticky folder: by owner of the folder, owner of the file."""
+    """The users that may remove a name from a sticky folder, by owner of the folder and owner of the file."""
     for folder_owner, file_owner, who, kind in itertools.product((0, ALICE, BOB), (0, ALICE, BOB), (ALICE,), ("regular", "dir", "symlink", "fifo")):
         for mode in (0o777, 0o1777):
             for act in ("remove", "move", "over", "move-dir"):
@@ -430,7 +430,7 @@ def utimens_rules(top):
 
 @case
 def times_of_parents(top):
-    """What moves on the object and on its folder, when it succeeds and when it fails."""
+    """The times that change on the object and on its folder, after success and after failure."""
     with inside(top):
         os.mkdir("d")
         os.mkdir("e")
@@ -460,7 +460,7 @@ def times_of_parents(top):
 
 @case
 def groups_of_new(top):
-    """Owner, group and bits of what a user makes in folders with and without set-gid."""
+    """Owner, group and bits of a user's new objects in folders with and without set-gid."""
     for mode, (uid, gid, groups) in itertools.product((0o777, 0o2777, 0o1777, 0o3777), ((0, 0, ()), (ALICE, ALICE, ()), (ALICE, GUESTS, (STAFF,)), (BOB, BOB, (STAFF,)))):
         folder = "%s/%o-%d-%d" % (top, mode, uid, gid)
         os.mkdir(folder)

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""A writer that keeps a record of what was acknowledged, and who looks whether it is there.
+"""A writer that records its acknowledged writes, and a check of these writes.
 
     soak_work.py write DIR RECORD [PAUSE [stubborn]]   makes DIR and writes in it until SIGTERM (status 0) or until a call fails (status 1, the call
                                             is on standard output). A line of RECORD before each change, and one when it is acknowledged.
                                             PAUSE: seconds after each block. stubborn: goes on with another file after
                                             each call that fails
-    soak_work.py verify DIR RECORD...       DIR has what each writer was told is there, and nothing that nobody has made
+    soak_work.py verify DIR RECORD...       DIR has the acknowledged writes of each writer, and no other object
 
-A file is written in blocks and fsynced now and then: only what an fsync has confirmed has to be there. It is renamed when it is
-whole, gets an xattr, is read back, and removed some files later; every fifth has a folder beside it."""
+A file is written in blocks and fsynced now and then: only data that an fsync has confirmed has to be present.
+It is renamed when it is whole, gets an xattr, is read back, and removed some files later; every fifth has a
+folder beside it."""
 import contextlib
 import os
 import random
@@ -130,7 +131,7 @@ class Record:
 
 
 def look(top, n, said, synced, there):
-    """What is wrong with file n; takes its names out of `there`."""
+    """Returns the fault of file n, and takes its names out of `there`."""
     names = {kind for kind in ("open", "done", "folder") if "%s-%d" % (kind, n) in there}
     there.difference_update("%s-%d" % (kind, n) for kind in names)
     wrong = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""write_behind_work.py: what applications may rely on while a mount answers writes early.
+"""write_behind_work.py: guarantees for applications while a mount answers writes early.
 
     write_behind_work.py shadow A B OPS     OPS random changes of a file in A, through several open files, each look at it compared
                                             with a shadow; B, another mount of the same folder, sees it after each close
@@ -92,7 +92,7 @@ class Shadow:
         os.fsync(self.fd())
 
     def times(self):
-        """A time that was set stays, whatever was written before it."""
+        """A time that was set stays after any earlier write."""
         os.utime(self.path, (5, 1_000_000))
         self.must(os.stat(self.link).st_mtime == 1_000_000, "the time that was set is gone")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Changes of attributes, and what they leave on a brick.
+"""Changes of attributes, and their results on a brick.
 
     attributes_work.py unpack DIR COUNT      makes files as tar does: write, times, owner, mode, close
     attributes_work.py storm DIR WHO COUNT   COUNT random changes of the attributes of a few files and a folder, which others change, too

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Holds up one open(2) in a folder: hold_open.py FOLDER NAME HELD RELEASE
 
-Whoever opens FOLDER/NAME sleeps in the system call. The file HELD is made then, and the call goes on when the file RELEASE is there.
-Prints "ready" when it watches. Needs fanotify(7)."""
+A process that opens FOLDER/NAME sleeps in the system call. The file HELD is made then, and the call goes on
+when the file RELEASE is there. Prints "ready" when it watches. Needs fanotify(7)."""
 import ctypes
 import os
 import struct

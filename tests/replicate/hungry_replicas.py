@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """hungry_replicas.py work FOLDER WHO SECONDS RECORD: makes, writes, overwrites, renames and removes files for so long, keeps a record.
-hungry_replicas.py check FOLDER RECORD...: each file of the records has what its writer was told is on disk.
+hungry_replicas.py check FOLDER RECORD...: each file of the records has the acknowledged writes of its writer.
 
 Each file has blocks of 4 KiB; a block says its file, its place and which write of it this was. The record has a line for each block that
 was acknowledged by an fsync after it: the write that is there must be that one or a later one."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Work on a replicated volume, and what it leaves on a brick.
+"""Work on a replicated volume, and its results on a brick.
 
     replica_work.py prepare DIR      files and folders that the next one changes
     replica_work.py change DIR       one change of each kind, most on an object of its own
@@ -81,7 +81,7 @@ def change(root):
 
 
 class Shadow:
-    """Random changes of a folder, with what must be in it on the side."""
+    """Random changes of a folder, with a record of the expected contents."""
 
     def __init__(self, root, seed):
         self.root, self.random, self.files = root, random.Random(seed), {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""What the bricks of a replicated volume hold: what waits for heal, and in what the replicas of a set differ."""
+"""The contents of the bricks of a replicated volume: the pending heals, and the differences between replicas
+of a set."""
 import hashlib
 import os
 import stat
@@ -49,7 +50,8 @@ def index_entries(brick):
 
 
 def parked(brick):
-    """What heals have taken out of the tree, and what the brick removes in the background: both hold links of files that live."""
+    """The objects that heals have taken out of the tree, and the objects that the brick removes in the
+    background. Both may hold links of existing files."""
     for name in os.listdir(brick):
         if name.startswith(".glusterfs-anonymous-inode-"):
             yield from os.listdir(os.path.join(brick, name))
@@ -59,7 +61,8 @@ def parked(brick):
 
 
 def pending(bricks, indices_are_walked=True):
-    """Each counter that is not zero, each entry of a heal index whose object exists, and what a heal has parked outside of the tree.
+    """Each counter that is not zero, each entry of a heal index whose object exists, and each object that a
+    heal has parked outside of the tree.
 
     A brick that dies between its index and the counters leaves an entry whose object has no counter. The self-heal daemon, which walks the
     indices, removes it; a mount, which meets objects by their names, does not know of it (indices_are_walked=False).

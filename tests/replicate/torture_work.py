@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""The writers of tests/replicate/torture, and the comparison of a mount with what the writers were told.
+"""The writers of tests/replicate/torture, and the comparison of a mount with the acknowledged changes.
 
 torture.py runs both. A writer keeps its model in STATE/wN and a journal of its calls in STATE/wN.log. It changes only names of its own, so
 it knows what each call must do: a call that succeeds has happened, and a call that fails because the mount died may have happened or
@@ -415,7 +415,7 @@ def is_mix(got, old, new):
 
 
 def differs(found, file):
-    """What is wrong with the object there, or None."""
+    """Returns the fault of the object there, or None."""
     if found.kind != file.kind:
         return "a %s in place of a %s" % (found.kind, file.kind)
     states = [(file.data, file.mode, file.xattrs)] + file.others
