@@ -40,8 +40,9 @@ struct stack_pool;
 typedef void (*coroutine_fn)(void *arg);
 
 /* Makes a coroutine that will run fn(arg) when it is first resumed. The coroutine lies on its own stack:
- * there is no other allocation. owner   the caller, until the coroutine's function returns errors  those
- * of stack_take: -EAGAIN (too many), -ENOMEM */
+ * there is no other allocation.
+ * owner: the caller, until the coroutine's function returns
+ * errors: those of stack_take: -EAGAIN (too many), -ENOMEM */
 int coroutine_new(struct stack_pool *stacks, coroutine_fn fn, void *arg, struct coroutine **out);
 
 /* Frees a coroutine that was never resumed. A resumed coroutine must run to the end of its function. */

@@ -123,9 +123,10 @@ void mem_pool_destroy(struct mem_pool *pool);
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Returns an object, contents undefined (or as ctor/reset left them). thread  any; pops from the calling
- * thread's own magazine owner   the caller, until mem_put(); any thread may put it errors  NULL with errno
- * ENOMEM, and one rate-limited message */
+/* Returns an object, contents undefined (or as ctor/reset left them).
+ * thread: any; takes the object from the calling thread's own magazine
+ * owner: the caller, until mem_put(); any thread may put the object
+ * errors: NULL with errno ENOMEM, and one rate-limited message */
 void *mem_get(struct mem_pool *pool);
 
 /* Like mem_get(), with the first zero_len bytes zeroed. */
