@@ -79,7 +79,7 @@ unset "mount_pid[$mnt]" "mount_is_kiln[$mnt]"
 mount -t fusectl none /sys/fs/fuse/connections
 echo 1 >"/sys/fs/fuse/connections/$(stat -c %d "$mnt")/abort"
 t_here "a mount without a connection ends with status 0" ends_well "$pid"
-t_not "the mount table has no entry for it" mount_is_listed "$mnt"
+t_not "the mount table has no entry for the mount without a connection" mount_is_listed "$mnt"
 volume_stop v-kiln
 
 # A mount whose brick starts later.

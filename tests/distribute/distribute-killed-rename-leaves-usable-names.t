@@ -60,7 +60,7 @@ t "kiln-mount makes the linkto file of the new name" getfattr -n trusted.gluster
 is "$(cat "$stock/d/$new")" text "the stock client follows the linkto file"
 
 begin_rename e
-t "a directory with such a name is removed" rm -r "$kiln/e"
+t "rm -r removes a directory with both names" rm -r "$kiln/e"
 for brick in "${bricks[@]}"; do
     t_not "the removed directory is on no brick" test -e "$brick/e"
 done

@@ -49,4 +49,4 @@ some_are_listed() {
     local n
     n=$(find "$kiln/large" -type f | wc -l) && [[ $n -gt 300 && $n -lt 900 ]]
 }
-t "with a subvolume down the names of the others are listed" wait_for 240 "the rest to be listed" some_are_listed
+t "with a subvolume down the mount lists the names of the other subvolumes" wait_for 240 "the rest to be listed" some_are_listed

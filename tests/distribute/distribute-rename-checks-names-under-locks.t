@@ -55,7 +55,7 @@ done
 calls_take "${mount_pid[$kiln]}" "$T/after"
 lookups=$(($(awk '$1 == "lookup" { print $2 }' "$T/after") - $(awk '$1 == "lookup" { print $2 }' "$T/before")))
 diag "$lookups LOOKUPs for $files renames"
-t "names are not looked up more often than needed" test "$lookups" -lt $((14 * files))
+t "the mount sends less than 14 LOOKUPs for each rename" test "$lookups" -lt $((14 * files))
 
 # A user's symlinks: the user becomes the owner of the linkto files with their gfids.
 mkdir "$kiln/l"
@@ -78,7 +78,7 @@ mount_end "$kiln"
 mount_kiln v "$kiln"
 for i in 1 2; do
     mkdir "$kiln/s$i"
-    t "a storm of renames ($i)" python3 "$tests_dir/mount/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
+    t "storm $i: twelve processes rename names of one directory on two mounts" python3 "$tests_dir/mount/matrix_work.py" storm "$kiln/s$i" "$kiln2/s$i"
     rm -r "$kiln/s$i"
-    t_not "storm $i leaves no name" test -e "$stock/s$i"
+    t_not "storm $i: a stock mount finds no removed directory" test -e "$stock/s$i"
 done

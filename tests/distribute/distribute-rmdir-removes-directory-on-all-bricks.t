@@ -121,12 +121,12 @@ for ((n = 0; n < kills; n++)); do
     daemon_kill "$daemon"
     status=0
     wait "$rm_pid" || status=$?
-    is "$status $(cat "$T/log/rm.$n")" "0 " "it goes while brick $((n % 4)) dies"
+    is "$status $(cat "$T/log/rm.$n")" "0 " "kill $n: rm -rf succeeds while brick $((n % 4)) dies"
     t "kill $n: the removed tree is not visible" test ! -e "$T/kiln1/tree$n"
     daemon_start "$daemon"
     wait_for 240 "all children" children_up 4
     t_here "kill $n: no brick has a part of the tree after the heal" wait_for 60 "heal" is_on_no_brick "tree$n"
-    t_here "no heal is pending" wait_for 60 "heal" nothing_pending "${bricks[@]}"
+    t_here "kill $n: no heal is pending" wait_for 60 "heal" nothing_pending "${bricks[@]}"
 done
 kill -TERM "$shd_pid"
 shd_pid=

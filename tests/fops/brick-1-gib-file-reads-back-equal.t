@@ -25,6 +25,6 @@ t "a client writes 1 GiB and calls fsync" write_it
 is "$(stat -c %s "$T/m2/big")" 1073741824 "the other mount shows the size of the file"
 is "$(sha256sum <"$T/m2/big")" "$want" "the other mount reads the written bytes"
 for brick in ${volume_bricks[v]}; do
-    is "$(sha256sum <"$brick/big")" "$want" "its bytes on $(basename "$brick")"
+    is "$(sha256sum <"$brick/big")" "$want" "$(basename "$brick") has the written bytes"
 done
-t "delete" rm "$T/m1/big"
+t "the client removes the file" rm "$T/m1/big"

@@ -23,7 +23,7 @@ for folder in range(125):
             file.write(dice.randbytes(int(dice.paretovariate(0.6)) * 40 % 300000))
 EOF
 (cd "$T/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$T/sums"
-is "$(wc -l <"$T/sums")" 5000 "there are 5000 files to copy"
+is "$(wc -l <"$T/sums")" 5000 "the source tree has 5000 files"
 
 t "a client copies the tree in" cp -a "$T/tree" "$T/m1/tree"
 is "$(find "$T/m2/tree" -type f | wc -l)" 5000 "the other client lists all files"

@@ -82,7 +82,7 @@ gl volume stop v >/dev/null
 gl volume delete v >/dev/null
 t "calls fail with ENOTCONN after the volume was deleted" wait_for 240 "ENOTCONN" is_away
 t "the volume is unmounted" umount "$mnt"
-t_not "the mount table has no entry for it" mount_is_listed "$mnt"
-t "no process is left" wait_for 240 "its end" bash -c '! pgrep -x kiln-mount && ! pgrep -x mount.kiln'
+t_not "the mount table has no entry after umount" mount_is_listed "$mnt"
+t "kiln-mount and mount.kiln end after umount" wait_for 240 "its end" bash -c '! pgrep -x kiln-mount && ! pgrep -x mount.kiln'
 t_not "the mount leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 kill "$glusterd_pid"

@@ -161,13 +161,13 @@ reads_alike() {
 python3 "$T/hungry.py" old "$mnt" "$T/record.old" >"$T/old.out"
 for ((round = 1; round <= ${KILN_HUNGRY_ROUNDS:-1}; round++)); do
     hunger_limit "$pid" $(($(hunger_has "$pid") + (round - 1) % 4 * 1024))
-    t_here "without memory each call is answered, and data that is read is right" hunger_crowd 6 "$round" work
+    t_here "without memory each call is answered, and reads return right data" hunger_crowd 6 "$round" work
     diag "$(cat "$T/told.$round-"*)"
     t "the process is alive" kill -0 "$pid"
     hunger_ends "$pid"
-    t "everything works after the limit was lifted" wait_for 60 "it to work" works
+    t "all operations succeed after the limit was lifted" wait_for 60 "it to work" works
     wait_for 240 "all bricks" has_all_children
-    t "each file has the contents that its writer was told are written" python3 "$T/hungry.py" check "$mnt" "$T"/record.*
+    t "each file has all acknowledged writes" python3 "$T/hungry.py" check "$mnt" "$T"/record.*
 done
 t "some calls failed with ENOMEM" grep -q ENOMEM "$T"/told.*
 t "the log says that memory is short" grep -qE "no memory|out of memory" "$log"

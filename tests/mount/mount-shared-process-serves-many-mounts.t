@@ -36,14 +36,14 @@ rss_kib() {
 
 t "the first mount starts the process" join a a1
 pid=$(pids)
-is "$(wc -w <<<"$pid")" 1 "there is one process"
+is "$(wc -w <<<"$pid")" 1 "one process serves the first mount"
 t "a mount of another volume joins the process" join b b1
 t "a second mount of the first volume joins the process" join a a2 --acl --read-only
-is "$(pids)" "$pid" "there still is one process"
+is "$(pids)" "$pid" "one process serves all three mounts"
 echo text >"$T/m/a1/file"
 echo other >"$T/m/b1/file"
-is "$(cat "$T/m/a2/file") $(cat "$T/m/b1/file")" "text other" "each mount shows its volume"
-t_not "each mount has its own options" touch "$T/m/a2/new"
+is "$(cat "$T/m/a2/file") $(cat "$T/m/b1/file")" "text other" "each mount shows the files of its volume"
+t_not "the mount with --read-only refuses a new file" touch "$T/m/a2/new"
 
 status=0
 join none x 2>"$T/refused.out" || status=$?

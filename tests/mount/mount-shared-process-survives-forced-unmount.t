@@ -48,7 +48,7 @@ left() {
 t "the first volume is mounted by the shared process" join a a1
 t "the second volume is mounted by the shared process" join b b1
 pid=$(pgrep -f "kiln-mount --shared -l $log")
-is "$(wc -w <<<"$pid")" 1 "there is one process"
+is "$(wc -w <<<"$pid")" 1 "one process serves both mounts"
 begin b1 steady
 steady=$begun
 t "the work on the second volume runs" goes_on steady
@@ -72,15 +72,15 @@ for way in force abort; do
     kill -CONT "${daemon_pid[$daemon]}"
     departed=$((departed + 1))
     t "$way: the mount leaves the process" wait_for 100 "its end" left "$departed"
-    t_not "$way: nothing is mounted there" mount_is_listed "$T/a1"
+    t_not "$way: the mount table has no entry for the mount point" mount_is_listed "$T/a1"
     t "$way: the process is alive" kill -0 "$pid"
     t "$way: the process mounts the volume again" join a a1
     is "$(pgrep -f "kiln-mount --shared -l $log")" "$pid" "$way: the process is the same as before"
-    t "$way: acknowledged data is there" python3 "$work" verify "$T/a1" "$T/records/$way"
+    t "$way: the new mount reads all acknowledged writes" python3 "$work" verify "$T/a1" "$T/records/$way"
 done 2>"$T/log/script.out"
 kill -TERM "$steady"
 t_here "no call of the other mount failed" wait "$steady"
-t "all data of the other mount is there" python3 "$work" verify "$T/b1" "$T/records/steady"
+t "the other mount reads all acknowledged writes" python3 "$work" verify "$T/b1" "$T/records/steady"
 umount "$T/a1"
 umount "$T/b1"
 t "the process ends with its last mount" wait_for 100 "its end" process_gone "$pid"

@@ -261,7 +261,7 @@ for vol in "${volumes[@]}"; do
 done
 diag "$lasted s: $kills bricks and $mount_kills mounts were killed"
 is "$refused" 0 "no call of a live mount failed"
-is "$wrong" 0 "each of $checked checks after the death of a mount found everything that its writers were told"
+is "$wrong" 0 "$checked checks after the death of a mount: each finds all acknowledged writes"
 for vol in "${volumes[@]}"; do
     # shellcheck disable=SC2086
     t "$vol: no heal is pending" wait_for 240 "the heal of $vol" nothing_pending ${volume_bricks[$vol]}

@@ -94,7 +94,7 @@ for way in umount-l fusermount3-uz; do
     bricks_stop
     is "$(say write 40)" ok "$way: writes are answered while the bricks are stopped"
     t "$way: the mount is removed" taken_away_lazily "$way"
-    t_not "$way: the mount table has no entry for it" mount_is_listed "$mnt"
+    t_not "$way: the mount table has no entry for the mount" mount_is_listed "$mnt"
     t "$way: the process stays while the file is open" kill -0 "$pid"
     bricks_go_on
     is "$(say write 5) $(say fsync) $(say map 5) $(say msync) $(say unmap) $(say close)" "ok ok ok ok ok ok" "$way: the open file can be written, synced, mapped and closed"
@@ -117,12 +117,12 @@ done
 begin
 bricks_stop
 is "$(say write 40)" ok "fusermount3 -u: writes are answered while the bricks are stopped"
-t_not "fusermount3 -u: refused while a file is open" fusermount3 -u "$mnt"
+t_not "fusermount3 -u: the unmount is refused while a file is open" fusermount3 -u "$mnt"
 t "fusermount3 -u: the volume is still mounted" mount_is_listed "$mnt"
 bricks_go_on
 is "$(say map 10) $(say close) $(say unmap)" "ok ok ok" "fusermount3 -u: the file is changed and closed"
 hold_ends
-t "fusermount3 -u: unmounted" fusermount3 -u "$mnt"
+t "fusermount3 -u: the unmount succeeds after the file was closed" fusermount3 -u "$mnt"
 t_here "fusermount3 -u: the process ends with status 0" ends_well
 t "fusermount3 -u: both bricks have all of the data" on_both 50
 
@@ -133,7 +133,7 @@ is "$(say write 40)" ok "SIGTERM: writes are answered while the bricks are stopp
 kill -TERM "$pid"
 bricks_go_on
 t_here "SIGTERM: the process ends with status 0" ends_well
-t_not "SIGTERM: the mount table has no entry for it" mount_is_listed "$mnt"
+t_not "SIGTERM: the mount table has no entry for the mount" mount_is_listed "$mnt"
 t "SIGTERM: both bricks have the answered writes" on_both 40
 t_not "SIGTERM: a later write fails" test "$(say write 1)" = ok
 hold_ends

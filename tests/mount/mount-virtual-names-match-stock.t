@@ -98,9 +98,9 @@ for file in v-replicate-0/type v-dht/name v-client-0/options/remote-subvolume v-
     is "$(cat "$kiln/$active/$file")" "$(cat "$stock/$active/$file")" "$file equals that of the stock client"
 done
 is "$(ls "$kiln/$active/v-dht/subvolumes")" "$(ls "$stock/$active/v-dht/subvolumes")" "the subvolumes of distribute are listed as with stock"
-is "$(cat "$kiln/$active/v-dht/subvolumes/1/name")" v-replicate-1 "a subvolume is a link to its layer"
+is "$(cat "$kiln/$active/v-dht/subvolumes/1/name")" v-replicate-1 "the folder of a subvolume leads to the layer of the subvolume"
 is "$(cat "$kiln/.meta/root/type")" mount/fuse "root is the layer of the mount point"
-is "$(cat "$kiln/.meta/root/subvolumes/0/name")" "$(cat "$kiln/$active/top/name")" "top is the layer below it"
+is "$(cat "$kiln/.meta/root/subvolumes/0/name")" "$(cat "$kiln/$active/top/name")" "top is the layer below mount/fuse"
 is "$(cat "$kiln/.meta/root/options/mountpoint")" "$kiln" "the layer mount/fuse shows its mount point"
 is "$(cat "$kiln/.meta/logging/loglevel")" "$(cat "$stock/.meta/logging/loglevel")" "the log level equals the stock client's number"
 t "the version file names the version" grep -q '"Package Version": "' "$kiln/.meta/version"

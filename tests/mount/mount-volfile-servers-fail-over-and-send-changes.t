@@ -79,7 +79,7 @@ t "a list of servers can be given with the volume" mounted 127.0.0.2,127.0.0.1:/
 is "$(ls "$mnt")" dir "a subdirectory is the root"
 echo more >>"$mnt/dir/file"
 gone
-is "$(tr '\n' ' ' <"${volume_bricks[v]}/sub/dir/file")" "text more " "data written there is in the volume"
+is "$(tr '\n' ' ' <"${volume_bricks[v]}/sub/dir/file")" "text more " "the volume has the data that was written through the mount of the subdirectory"
 mv "$T/v.vol" "$T/away.vol"
 status=0
 "$KILN_MOUNT" -l "$log" 127.0.0.1:/other "$mnt" >"$T/refused.out" 2>&1 || status=$?

@@ -26,7 +26,7 @@ writes_sent() {
     awk '$1 == "writev" { n = $2 } END { print n + 0 }' "$T/calls"
 }
 
-t "a file equals its shadow, here and on another mount" python3 "$work" shadow "$a" "$b" 600
+t "a file equals its shadow copy after random writes, on the same mount and on another mount" python3 "$work" shadow "$a" "$b" 600
 before=$(writes_sent)
 read -r brick _ <<<"${volume_bricks[v]}"
 t "writes are answered while the bricks are stopped" python3 "$work" small "$a/tiny" 16000 "${daemon_pid[${brick_daemon[$brick]}]}"

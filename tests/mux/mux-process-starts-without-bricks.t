@@ -19,8 +19,8 @@ print(len(peer.dump()) > 0, peer.login("/bricks/b1")[:2])' "$(<"$T/port")"
 
 "$KILND" -N -S "$T/socket" -l "$T/log/empty.log" --brick-port 0 --port-file "$T/port" --statedump-dir "$T" &
 pid=$!
-t "kilnd listens" wait_for 120 "a port" test -s "$T/port"
-t "kilnd listens on its socket, too" test -S "$T/socket"
+t "kilnd listens on a TCP port" wait_for 120 "a port" test -s "$T/port"
+t "kilnd listens on the socket of the option -S" test -S "$T/socket"
 is "$(stat -c %a "$T/socket")" 600 "only root may use the socket"
 is "$(ask)" "True (-1, 2)" "kilnd lists its programs, and answers a login with ENOENT"
 dump=$(dump_take "$pid" "$T")

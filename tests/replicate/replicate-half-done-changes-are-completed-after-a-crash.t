@@ -108,7 +108,7 @@ for count in 2 3; do
         t "$vol: a replaced file with another name leads to the renamed file, or is unchanged" grep -x 'moved2\|linked' <(reads linked)
         is "$(reads moved2) $(reads other-name)" "moved2 linked" "$vol: the renamed file and the other name are readable"
         is "$(reads changed-since)" since "$vol: a file changed since the rename is not replaced"
-        is "$(reads moved3)" moved3 "$vol: the file that was renamed onto it still exists"
+        is "$(reads moved3)" moved3 "$vol: the source of the undone rename keeps its name and contents"
         is "$(folder_of empty folder)" folder/inside "$vol: a directory renamed onto another exists once"
         is "$(folder_of folder2 folder-moved)" folder2/inside "$vol: a renamed directory exists once"
         shd_start "$vol"
