@@ -40,11 +40,11 @@ def main():
         names.append(name)
     real = set(names) - {".", ".."}
     check("a name is missing", real == set(os.listdir(other)))
-    check("a name is there twice", len(names) == len(set(names)))
-    check("something comes after the end", read(stream) is None)
+    check("a name is listed twice", len(names) == len(set(names)))
+    check("readdir returns an entry after the end", read(stream) is None)
     for at in range(0, len(names), len(names) // 7 or 1):
         libc.seekdir(stream, cookies[at])
-        check("after seekdir(%d) the list goes on elsewhere" % at, rest(stream) == names[at:])
+        check("after seekdir(%d) the listing continues at another entry" % at, rest(stream) == names[at:])
 
     for i in range(8):
         with open("%s/late%d" % (other, i), "w"):
@@ -52,11 +52,11 @@ def main():
     os.unlink("%s/late0" % other)
     libc.rewinddir(stream)
     again = set(rest(stream)) - {".", ".."}
-    check("rewinddir does not see what was made", again == real | {"late%d" % i for i in range(1, 8)})
+    check("a listing after rewinddir lacks a new name", again == real | {"late%d" % i for i in range(1, 8)})
     for i in range(1, 8):
         os.unlink("%s/late%d" % (other, i))
     libc.rewinddir(stream)
-    check("rewinddir sees what has gone", set(rest(stream)) - {".", ".."} == real)
+    check("a listing after rewinddir has a removed name", set(rest(stream)) - {".", ".."} == real)
     libc.closedir(stream)
 
 

@@ -124,10 +124,10 @@ def main():
         thread.join()
     for f in files:
         attempt(f.name, f.end)
-    report(not FAILED, "each call did what it must", FAILED[:10])
+    report(not FAILED, "each call has the expected result", FAILED[:10])
     print("# %d rounds, %d files" % (rounds[0], len(CONTENTS)), flush=True)
     wrong = list(differing())
-    report(not wrong, "every file has what was written", wrong[:10])
+    report(not wrong, "every file has the written contents", wrong[:10])
     with open(DIR + "/manifest", "w") as f:
         for name in sorted(CONTENTS):
             f.write("%s  %s\n" % (hashlib.md5(CONTENTS[name]).hexdigest(), name))

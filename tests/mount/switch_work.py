@@ -128,18 +128,18 @@ def work():
         turns += 1
         open(DIR + "/turns", "w").write(str(turns))
     seen += [e.name for e in listing]
-    check(sorted(seen) == NAMES, "a list that was begun before is read to its end, each name once")
+    check(sorted(seen) == NAMES, "a listing that began before the switch lists each name once")
     writer.close()
-    check(open(MOUNT + "/written").read() == "".join("%d\n" % i for i in range(turns)), "what was written is there")
-    check(status(contender) == 0, "nobody else got a lock that is held")
-    check(os.waitpid(waiter, os.WNOHANG)[0] == 0, "who waits for one still does")
+    check(open(MOUNT + "/written").read() == "".join("%d\n" % i for i in range(turns)), "the file has all lines that were written")
+    check(status(contender) == 0, "no other process got a held lock")
+    check(os.waitpid(waiter, os.WNOHANG)[0] == 0, "the waiting process still waits for the lock")
     other = [(kind, os.open(OTHER + "/" + kind, os.O_RDWR)) for kind in ("fcntl", "flock")]
     for kind, fd in locked:
         take(kind, fd, fcntl.LOCK_UN)
-    check(status(waiter) == 0, "and has it when it is let go")
+    check(status(waiter) == 0, "the waiting process gets the lock after the release")
     for kind, fd in other:
         take(kind, fd, fcntl.LOCK_EX)
-    check(True, "then the other client can have them")
+    check(True, "the other mount gets both locks after the release")
     for each in unlinked:
         os.close(each.fd)
     print("# %d turns" % turns)

@@ -35,7 +35,7 @@ def take(fd, kind, flags):
 
 
 def is_free(path, kind):
-    """As seen by another process, which holds nothing."""
+    """As seen by another process, which holds no lock."""
     pid = os.fork()
     if pid == 0:
         fd = os.open(path, os.O_RDWR)
@@ -56,7 +56,7 @@ def eventually(question):
 
 
 def waiter(path, kind):
-    """A process that waits for the lock; ends with 0 when it has it."""
+    """A process that waits for the lock, and ends with status 0 when the lock is granted."""
     pid = os.fork()
     if pid == 0:
         fd = os.open(path, os.O_RDWR)
@@ -69,11 +69,11 @@ def tour(kind):
     name = "/lock-" + kind
     fd = os.open(ONE + name, os.O_RDWR | os.O_CREAT, 0o644)
     take(fd, kind, fcntl.LOCK_EX)
-    check(not is_free(TWO + name, kind), kind + ": the other mount cannot have what is held")
+    check(not is_free(TWO + name, kind), kind + ": a held lock is refused to the other mount")
     if kind == "fcntl":
         other = os.open(TWO + name, os.O_RDWR)
         held = fcntl.fcntl(other, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
-        check(struct.unpack("hhqqi4x", held)[0] == fcntl.F_WRLCK, "fcntl: it is told that it is held")
+        check(struct.unpack("hhqqi4x", held)[0] == fcntl.F_WRLCK, "fcntl: F_GETLK of the other mount reports the held lock")
         os.close(other)
     signal.signal(signal.SIGALRM, on_alarm)
     other = os.open(TWO + name, os.O_RDWR)
@@ -85,14 +85,14 @@ def tour(kind):
         check(True, kind + ": a signal ends the wait")
     pid = waiter(TWO + name, kind)
     time.sleep(0.5)
-    check(os.waitpid(pid, os.WNOHANG)[0] == 0, kind + ": another goes on waiting")
+    check(os.waitpid(pid, os.WNOHANG)[0] == 0, kind + ": another process still waits for the lock")
     take(fd, kind, fcntl.LOCK_UN)
-    check(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, kind + ": and has it when it is let go")
-    check(eventually(lambda: is_free(ONE + name, kind)), kind + ": who was interrupted does not have it")
+    check(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, kind + ": the waiting process gets the lock after the release")
+    check(eventually(lambda: is_free(ONE + name, kind)), kind + ": the interrupted process does not hold the lock")
     os.close(other)
     take(fd, kind, fcntl.LOCK_EX)
     os.close(fd)
-    check(eventually(lambda: is_free(TWO + name, kind)), kind + ": closing lets go")
+    check(eventually(lambda: is_free(TWO + name, kind)), kind + ": close() releases the lock")
 
 
 for each in ("fcntl", "flock"):
