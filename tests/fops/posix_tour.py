@@ -46,7 +46,7 @@ def needs(option):
 
 
 def fails(numbers, function, *args, **kwargs):
-    """The call must fail with just this errno, or one of these."""
+    """The call must fail with exactly this errno, or with one of a tuple of errnos."""
     numbers = numbers if isinstance(numbers, tuple) else (numbers,)
     wanted = " or ".join(errno.errorcode[n] for n in numbers)
     try:
@@ -133,7 +133,7 @@ def eventually(function, seconds=60):
 
 
 def settle():
-    """What another user may see was cached for this one: lets the caches' one second pass (some count whole seconds)."""
+    """Waits until attributes that were cached for this user have expired: one second, in whole seconds in some caches."""
     if CACHED:
         time.sleep(2.2)
 
@@ -149,7 +149,7 @@ def pattern(length, seed):
 # ---- creating and opening ------------------------------------------------------------------------------------
 
 @check
-def create_makes_an_empty_file_of_the_asked_mode():
+def create_makes_an_empty_file_with_the_requested_mode():
     old = os.umask(0o027)
     try:
         for mode, want in ((0o777, 0o750), (0o666, 0o640), (0o600, 0o600), (0o000, 0o000)):
@@ -180,7 +180,7 @@ def o_trunc_empties_the_file():
 
 
 @check
-def o_append_writes_at_the_end_whoever_else_wrote():
+def o_append_writes_after_the_writes_of_other_descriptors():
     first = os.open("f", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     second = os.open("f", os.O_WRONLY | os.O_APPEND)
     for i in range(20):
@@ -193,7 +193,7 @@ def o_append_writes_at_the_end_whoever_else_wrote():
 
 
 @check
-def o_directory_and_o_nofollow():
+def o_directory_refuses_files_and_o_nofollow_refuses_symlinks():
     touch("file")
     os.mkdir("dir")
     os.symlink("file", "link")
@@ -203,7 +203,7 @@ def o_directory_and_o_nofollow():
 
 
 @check
-def opening_what_is_not_there_or_not_a_file():
+def open_of_missing_names_and_of_directories_fails():
     fails(errno.ENOENT, os.open, "none", os.O_RDONLY)
     fails(errno.ENOENT, os.open, "none/below", os.O_RDONLY | os.O_CREAT)
     os.mkdir("dir")
@@ -215,7 +215,7 @@ def opening_what_is_not_there_or_not_a_file():
 
 
 @check
-def access_mode_of_a_descriptor_is_kept():
+def descriptors_refuse_calls_that_their_access_mode_excludes():
     put("f", b"abc")
     reading = os.open("f", os.O_RDONLY)
     writing = os.open("f", os.O_WRONLY)
@@ -226,7 +226,7 @@ def access_mode_of_a_descriptor_is_kept():
 
 
 @check
-def o_tmpfile_is_refused_or_works():
+def o_tmpfile_is_refused_or_makes_no_name():
     try:
         fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError as error:
@@ -240,7 +240,7 @@ def o_tmpfile_is_refused_or_works():
 # ---- data ----------------------------------------------------------------------------------------------------
 
 @check
-def write_and_read_back_in_odd_pieces():
+def pieces_of_odd_sizes_read_back_as_written():
     want = bytearray(3 << 20)
     dice = random.Random(1)
     fd = os.open("f", os.O_CREAT | os.O_RDWR)
@@ -260,7 +260,7 @@ def write_and_read_back_in_odd_pieces():
 
 
 @check
-def a_big_file_of_big_writes():
+def a_file_of_24_writes_of_1_mib_reads_back_as_written():
     data = pattern(1 << 20, 2)
     fd = os.open("f", os.O_CREAT | os.O_WRONLY)
     for _ in range(24):
@@ -270,7 +270,7 @@ def a_big_file_of_big_writes():
 
 
 @check
-def vectors():
+def writev_and_readv_transfer_all_parts():
     fd = os.open("f", os.O_CREAT | os.O_RDWR)
     same(os.writev(fd, [b"one", b"", b"two" * 1000, b"three"]), 3008)
     os.lseek(fd, 0, os.SEEK_SET)
@@ -281,7 +281,7 @@ def vectors():
 
 
 @check
-def reading_at_and_past_the_end():
+def reads_at_and_past_the_end_return_no_bytes():
     put("f", b"12345")
     fd = os.open("f", os.O_RDONLY)
     same(os.pread(fd, 100, 3), b"45")
@@ -293,7 +293,7 @@ def reading_at_and_past_the_end():
 
 
 @check
-def synchronous_descriptors():
+def writes_through_o_sync_and_o_dsync_read_back_as_written():
     for flag, name in ((os.O_SYNC, "sync"), (os.O_DSYNC, "dsync")):
         fd = os.open(name, os.O_CREAT | os.O_WRONLY | flag)
         same(os.write(fd, b"x" * 4096), 4096)
@@ -310,7 +310,7 @@ def synchronous_descriptors():
 
 
 @check
-def direct_io_of_aligned_blocks():
+def aligned_blocks_written_with_o_direct_read_back_as_written():
     block = mmap.mmap(-1, 8192)
     block.write(pattern(8192, 3))
     try:
@@ -327,7 +327,7 @@ def direct_io_of_aligned_blocks():
 
 
 @check
-def truncate_shrinks_grows_with_zeros_and_checks():
+def truncate_shrinks_and_grows_files_and_refuses_directories():
     put("f", b"abcdefgh")
     os.truncate("f", 3)
     same(get("f"), b"abc")
@@ -347,7 +347,7 @@ def truncate_shrinks_grows_with_zeros_and_checks():
 
 
 @check
-def mmap_private():
+def a_private_map_leaves_the_file_unchanged():
     put("f", bytes(10000))
     fd = os.open("f", os.O_RDWR)
     with mmap.mmap(fd, 10000, mmap.MAP_PRIVATE) as view:
@@ -358,7 +358,7 @@ def mmap_private():
 
 @check
 @needs("shared-maps")
-def mmap_shared():
+def a_shared_map_changes_the_file():
     put("f", bytes(10000))
     fd = os.open("f", os.O_RDWR)
     with mmap.mmap(fd, 10000, mmap.MAP_SHARED) as view:
@@ -398,7 +398,7 @@ def seek_finds_data_and_holes():
 
 
 @check
-def fallocate_reserves_and_extends():
+def fallocate_reserves_blocks_and_extends_the_file():
     fd = os.open("f", os.O_CREAT | os.O_RDWR)
     os.write(fd, b"abc")
     fallocate(fd, FALLOC_KEEP_SIZE, 0, 1 << 20)
@@ -423,7 +423,7 @@ def punched_holes_read_as_zeros():
 
 @check
 @needs("zero-range")
-def zeroed_ranges_read_as_zeros_and_may_extend():
+def zeroed_ranges_read_as_zeros_and_can_extend_the_file():
     fd = os.open("f", os.O_CREAT | os.O_RDWR)
     os.write(fd, b"x" * 100000)
     os.fsync(fd)
@@ -435,7 +435,7 @@ def zeroed_ranges_read_as_zeros_and_may_extend():
 
 
 @check
-def copy_file_range_copies():
+def copy_file_range_copies_all_bytes():
     data = pattern(3 << 20, 4)
     put("from", data)
     source, target = os.open("from", os.O_RDONLY), os.open("to", os.O_CREAT | os.O_WRONLY)
@@ -452,7 +452,7 @@ def copy_file_range_copies():
 
 
 @check
-def sendfile_sends():
+def sendfile_sends_all_bytes():
     data = pattern(500000, 5)
     put("f", data)
     fd = os.open("f", os.O_RDONLY)
@@ -504,7 +504,7 @@ def a_file_replaced_by_rename_while_open_lives_until_it_is_closed():
 # ---- names and directories -----------------------------------------------------------------------------------
 
 @check
-def mkdir_and_rmdir():
+def mkdir_and_rmdir_succeed_or_fail_with_the_right_errno():
     old = os.umask(0o022)
     os.mkdir("a", 0o777)
     os.umask(old)
@@ -524,7 +524,7 @@ def mkdir_and_rmdir():
 
 
 @check
-def unlink_checks_what_it_removes():
+def unlink_removes_a_file_and_refuses_a_directory():
     os.mkdir("dir")
     fails(errno.EISDIR, os.unlink, "dir")
     fails(errno.ENOENT, os.unlink, "none")
@@ -535,7 +535,7 @@ def unlink_checks_what_it_removes():
 
 
 @check
-def link_count_of_directories_and_files():
+def three_links_of_one_file_share_inode_and_data():
     touch("f")
     same(os.stat("f").st_nlink, 1)
     os.link("f", "g")
@@ -552,7 +552,7 @@ def link_count_of_directories_and_files():
 
 
 @check
-def link_refuses():
+def link_refuses_existing_targets_missing_names_and_directories():
     touch("f", "g")
     os.mkdir("d")
     fails(errno.EEXIST, os.link, "f", "g")
@@ -566,7 +566,7 @@ def link_refuses():
 
 
 @check
-def symlinks():
+def symlinks_keep_targets_of_up_to_1023_bytes():
     for target in ("f", "../x/y", "/absolute", "a" * 1000, "x" * 1023):
         os.symlink(target, "s")
         same(os.readlink("s"), target)
@@ -589,7 +589,7 @@ def symlinks():
 
 
 @check
-def rename_of_files():
+def rename_of_a_file_replaces_a_file_and_refuses_a_directory():
     put("a", b"a")
     os.rename("a", "b")
     same(os.listdir("."), ["b"])
@@ -613,7 +613,7 @@ def rename_of_files():
 
 
 @check
-def rename_of_directories():
+def rename_of_a_directory_replaces_only_an_empty_directory():
     os.makedirs("a/b/c")
     put("a/b/f", b"x")
     os.rename("a", "z")
@@ -632,7 +632,7 @@ def rename_of_directories():
 
 
 @check
-def rename_flags():
+def rename_noreplace_replaces_no_file():
     def renameat2(source, target, flags):
         if LIBC.renameat2(-100, source.encode(), -100, target.encode(), flags) != 0:
             number = ctypes.get_errno()
@@ -649,7 +649,7 @@ def rename_flags():
 
 
 @check
-def names_of_255_bytes_and_no_longer():
+def names_of_255_bytes_are_accepted_and_longer_names_refused():
     for name in ("n" * 255, "ü" * 127 + "x", "日" * 85):
         same(len(name.encode()), 255)
         put(name, name.encode())
@@ -666,7 +666,7 @@ def names_of_255_bytes_and_no_longer():
 
 
 @check
-def names_of_odd_bytes():
+def names_with_any_bytes_are_listed_and_opened():
     names = [b"blank name", b"new\nline", b"\xff\xfe not utf8", b"-dash", b"star*?[", b"quote'\"", b"\x01\x7f", b"...",
              b".hidden", b"trailing ", b"back\\slash", "Ελληνικά 日本語 🙂".encode(), b"a:b,c;d", b"%s%n%d"]
     for name in names:
@@ -679,7 +679,7 @@ def names_of_odd_bytes():
 
 
 @check
-def depth_of_40():
+def a_tree_of_depth_40_can_be_made_renamed_and_removed():
     here = os.open(".", os.O_RDONLY)
     path = ""
     for level in range(40):
@@ -695,7 +695,7 @@ def depth_of_40():
 
 
 @check
-def paths_up_to_path_max():
+def a_path_longer_than_path_max_is_refused():
     part = "p" * 200
     depth = 0
     start = os.getcwd()
@@ -731,8 +731,8 @@ def listing_shows_each_name_once():
 
 
 @check
-def a_long_listing_has_the_numbers_of_stat():
-    """Nobody asks for attributes meanwhile, so the kernel asks for names alone from some page on."""
+def a_long_listing_has_the_inode_numbers_of_stat():
+    """No process requests attributes meanwhile, so the kernel requests only names from some page on."""
     for i in range(700):
         touch("file-with-a-name-of-some-length-%04d" % i)
         if i % 50 == 0:
@@ -745,7 +745,7 @@ def a_long_listing_has_the_numbers_of_stat():
 
 
 @check
-def listing_while_names_are_removed_loses_none_of_the_others():
+def a_listing_during_removals_shows_every_name():
     for i in range(600):
         touch("f%03d" % i)
     seen = set()
@@ -759,7 +759,7 @@ def listing_while_names_are_removed_loses_none_of_the_others():
 
 
 @check
-def rewinding_and_seeking_a_directory():
+def a_rewound_listing_shows_a_new_name():
     touch(*("f%d" % i for i in range(50)))
     fd = os.open(".", os.O_RDONLY)
     first = sorted(os.listdir(fd))
@@ -770,7 +770,7 @@ def rewinding_and_seeking_a_directory():
 
 
 @check
-def the_brick_s_own_folder_is_not_to_be_seen():
+def the_folder_glusterfs_of_a_brick_is_hidden():
     root = MOUNT
     while not os.path.ismount(root) and root != "/":
         root = os.path.dirname(root)
@@ -786,7 +786,7 @@ def the_brick_s_own_folder_is_not_to_be_seen():
 
 
 @check
-def special_files():
+def special_files_keep_type_and_device_number():
     os.mkfifo("fifo", 0o640)
     assert stat.S_ISFIFO(os.lstat("fifo").st_mode)
     os.mknod("char", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
@@ -837,7 +837,7 @@ def chmod_sets_all_twelve_bits():
 
 
 @check
-def chown_changes_owner_or_group_alone():
+def chown_changes_owner_and_group_separately():
     touch("f")
     os.chown("f", ALICE, STAFF)
     same((os.stat("f").st_uid, os.stat("f").st_gid), (ALICE, STAFF))
@@ -854,7 +854,7 @@ def chown_changes_owner_or_group_alone():
 
 
 @check
-def utimes_set_times_to_the_nanosecond():
+def utimes_sets_times_to_the_nanosecond():
     touch("f")
     for atime, mtime in ((1000000000123456789, 1500000000987654321), (1, 2), (2000000000000000000, 0)):
         os.utime("f", ns=(atime, mtime))
@@ -878,7 +878,7 @@ def times(path):
 
 
 def later(path, function, mtime_moves, ctime_moves=True):
-    """Runs function and checks which of the two times of path it moved. None: either will do."""
+    """Runs function, and checks for each of the two times of path whether function has changed the time. None: not checked."""
     old = times(path)
     time.sleep(0.02)
     function()
@@ -892,7 +892,7 @@ def later(path, function, mtime_moves, ctime_moves=True):
 
 
 @check
-def changes_move_the_times_that_posix_says():
+def each_change_updates_the_times_that_posix_names():
     put("f", b"x")
     os.mkdir("d")
     later("f", lambda: put("f", b"y"), True)
@@ -916,7 +916,7 @@ def changes_move_the_times_that_posix_says():
 
 
 @check
-def stat_agrees_with_fstat_and_with_itself():
+def stat_and_fstat_return_the_same_attributes():
     put("f", b"x" * 5000)
     fd = os.open("f", os.O_RDONLY)
     one, two = os.stat("f"), os.fstat(fd)
@@ -929,7 +929,7 @@ def stat_agrees_with_fstat_and_with_itself():
 
 
 @check
-def statfs_tells_of_space():
+def statfs_shows_less_free_space_after_a_write():
     info = os.statvfs(".")
     assert info.f_blocks > 0 and info.f_bfree <= info.f_blocks and info.f_bavail <= info.f_bfree, info
     same(info.f_namemax, 255)
@@ -944,7 +944,7 @@ def statfs_tells_of_space():
 
 
 @check
-def inode_numbers_differ():
+def inode_numbers_of_200_files_differ():
     touch(*("f%d" % i for i in range(200)))
     same(len({os.stat("f%d" % i).st_ino for i in range(200)}), 200)
 
@@ -952,7 +952,7 @@ def inode_numbers_differ():
 # ---- extended attributes -------------------------------------------------------------------------------------
 
 @check
-def xattr_set_get_list_remove():
+def xattrs_can_be_set_read_listed_and_removed():
     touch("f")
     os.mkdir("d")
     for path in ("f", "d"):
@@ -975,7 +975,7 @@ def xattr_set_get_list_remove():
 
 
 @check
-def xattr_create_and_replace_flags():
+def xattr_create_and_xattr_replace_refuse_as_documented():
     touch("f")
     fails(errno.ENODATA, os.setxattr, "f", "user.x", b"1", os.XATTR_REPLACE)
     os.setxattr("f", "user.x", b"1", os.XATTR_CREATE)
@@ -985,7 +985,7 @@ def xattr_create_and_replace_flags():
 
 
 @check
-def xattr_through_a_descriptor():
+def xattrs_can_be_set_read_and_removed_through_a_descriptor():
     fd = os.open("f", os.O_CREAT | os.O_RDWR)
     os.setxattr(fd, "user.x", b"by fd")
     same(os.getxattr("f", "user.x"), b"by fd")
@@ -996,7 +996,7 @@ def xattr_through_a_descriptor():
 
 
 @check
-def xattr_values_up_to_64_kib():
+def xattr_values_of_up_to_64_kib_are_kept_and_longer_values_refused():
     touch("f")
     for size in (1, 255, 4096, 16000, 65535, 65536):
         value = pattern(size, size)
@@ -1012,7 +1012,7 @@ def xattr_values_up_to_64_kib():
 
 
 @check
-def xattr_names_and_many_of_them():
+def sixty_xattrs_and_long_names_are_listed_and_read():
     touch("f")
     names = ["user.n%03d" % i for i in range(60)] + ["user." + "n" * 240, "user.ünïcode"]
     for name in names:
@@ -1025,7 +1025,7 @@ def xattr_names_and_many_of_them():
 
 
 @check
-def internal_xattrs_cannot_be_touched():
+def internal_xattrs_cannot_be_set():
     if not IS_VOLUME:
         return
     touch("f")
@@ -1042,7 +1042,7 @@ def internal_xattrs_cannot_be_touched():
 # ---- permissions ---------------------------------------------------------------------------------------------
 
 @check
-def permissions_of_files_by_class():
+def mode_bits_of_a_file_decide_by_owner_group_and_others():
     os.chmod(".", 0o755)
     for mode, who, can_read, can_write in (
             (0o600, "owner", True, True), (0o400, "owner", True, False), (0o200, "owner", False, True),
@@ -1070,7 +1070,7 @@ def permissions_of_files_by_class():
 
 
 @check
-def supplementary_groups_count_up_to_many():
+def the_last_of_61_supplementary_groups_grants_access():
     os.chmod(".", 0o755)
     put("f", b"x")
     os.chown("f", 0, STAFF)
@@ -1081,8 +1081,8 @@ def supplementary_groups_count_up_to_many():
 
 @check
 @needs("groups")
-def groups_taken_and_given_up_count_at_once():
-    """In one process, under the same ids. The stock client keeps those of a user for minutes."""
+def a_change_of_supplementary_groups_has_effect_at_once():
+    """In one process, under the same ids. The stock client caches the groups of a user for minutes."""
     os.chmod(".", 0o755)
     for name, mode in (("theirs", 0o640), ("others", 0o604)):
         put(name, b"x")
@@ -1106,7 +1106,7 @@ def groups_taken_and_given_up_count_at_once():
 
 
 @check
-def permissions_of_directories():
+def mode_bits_of_a_directory_decide_about_search_list_and_change():
     os.chmod(".", 0o755)
     os.mkdir("d")
     put("d/f", b"x")
@@ -1143,14 +1143,14 @@ def permissions_of_directories():
 
 
 @check
-def sticky_directories_protect_names_of_others():
+def sticky_directories_protect_the_names_of_other_users():
     os.chmod(".", 0o755)
     os.mkdir("tmp")
     os.chmod("tmp", 0o1777)
     as_user(ALICE, ALICE, [], lambda: touch("tmp/alice", "tmp/gift"))
 
     def bob():
-        # The volume's answer is EACCES where a disk file system says EPERM; both refuse.
+        # A volume answers EACCES where a disk file system answers EPERM; both refuse.
         for call in (lambda: os.unlink("tmp/alice"), lambda: os.rename("tmp/alice", "tmp/bob")):
             try:
                 call()
@@ -1164,7 +1164,7 @@ def sticky_directories_protect_names_of_others():
 
 
 @check
-def only_the_owner_changes_attributes():
+def only_the_owner_changes_mode_and_group():
     os.chmod(".", 0o755)
     put("f", b"x")
     os.chown("f", ALICE, ALICE)
@@ -1175,7 +1175,7 @@ def only_the_owner_changes_attributes():
         fails(errno.EPERM, os.chown, "f", BOB, -1)
         if not IS_VOLUME:           # on a brick, a user with write permission may set any time
             fails(errno.EPERM, os.utime, "f", ns=(1, 2))
-        os.utime("f")               # to now: whoever may write
+        os.utime("f")               # to now: allowed to a user with write permission
         os.setxattr("f", "user.x", b"1")
     as_user(BOB, BOB, [], bob)
 
@@ -1190,7 +1190,7 @@ def only_the_owner_changes_attributes():
 
 
 @check
-def set_id_bits_go_when_another_writes_or_the_owner_changes():
+def set_id_bits_are_cleared_by_a_write_and_by_chown():
     os.chmod(".", 0o755)
     put("f", b"x")
     os.chown("f", ALICE, ALICE)
@@ -1200,7 +1200,7 @@ def set_id_bits_go_when_another_writes_or_the_owner_changes():
         try:
             put("f", b"y")
         except PermissionError:
-            # The kernel's FUSE client asks for the change of mode before it writes, as the user who writes.
+            # The kernel's FUSE client requests the change of mode before the write, as the writing user.
             assert IS_VOLUME
         else:
             same(mode_of("f") & 0o4000, 0, "set-uid after a write")
@@ -1211,7 +1211,7 @@ def set_id_bits_go_when_another_writes_or_the_owner_changes():
 
 
 @check
-def a_set_gid_directory_hands_down_its_group():
+def new_names_in_a_set_gid_directory_get_the_directory_s_group():
     os.chmod(".", 0o755)
     os.mkdir("d")
     os.chown("d", 0, STAFF)
@@ -1228,7 +1228,7 @@ def a_set_gid_directory_hands_down_its_group():
 
 
 @check
-def a_user_s_new_files_are_the_user_s():
+def new_objects_of_a_user_belong_to_the_user():
     os.chmod(".", 0o777)
 
     def alice():
@@ -1245,7 +1245,7 @@ def a_user_s_new_files_are_the_user_s():
 
 
 @check
-def trusted_xattrs_are_root_s():
+def trusted_xattrs_are_refused_to_users():
     os.chmod(".", 0o777)
     touch("f")
     os.chmod("f", 0o666)
@@ -1258,7 +1258,7 @@ def trusted_xattrs_are_root_s():
 
 
 @check
-def exec_runs_a_program_and_needs_the_bit():
+def exec_needs_the_execute_bit():
     os.chmod(".", 0o755)
     shutil.copy("/bin/true", "prog")
     os.chmod("prog", 0o755)
@@ -1307,7 +1307,7 @@ def acl_entries_grant_and_deny():
 
 @check
 @needs("acl")
-def default_acls_are_inherited():
+def default_acls_are_inherited_by_new_objects():
     os.chmod(".", 0o755)
     os.mkdir("d")
     setfacl("-m", "d:u:%d:rwx,d:g::r,d:o::-" % BOB, "d")
@@ -1321,7 +1321,7 @@ def default_acls_are_inherited():
 
 @check
 @needs("acl")
-def removing_a_default_acl_ends_inheritance():
+def new_files_inherit_no_removed_default_acl():
     os.mkdir("d")
     setfacl("-m", "d:u:%d:rwx,d:g::r,d:o::-" % BOB, "d")
     touch("d/f")
@@ -1334,7 +1334,7 @@ def removing_a_default_acl_ends_inheritance():
 # ---- locks of one mount --------------------------------------------------------------------------------------
 
 @check
-def record_locks_between_processes():
+def record_locks_of_two_processes_conflict_by_range():
     put("f", bytes(100))
     fd = os.open("f", os.O_RDWR)
     fcntl.lockf(fd, fcntl.LOCK_EX, 10, 0)
@@ -1360,7 +1360,7 @@ def record_locks_between_processes():
 
 
 @check
-def flock_between_descriptors():
+def flock_locks_of_two_descriptors_conflict():
     touch("f")
     one, two = os.open("f", os.O_RDWR), os.open("f", os.O_RDWR)
     fcntl.flock(one, fcntl.LOCK_EX)
@@ -1376,7 +1376,7 @@ def flock_between_descriptors():
 # ---- whole programs ------------------------------------------------------------------------------------------
 
 @check
-def tar_carries_a_tree_there_and_back():
+def tar_restores_an_equal_tree():
     os.makedirs("tree/a/b")
     for i in range(40):
         put("tree/a/b/f%d" % i, pattern(i * 700, i), 0o600 + i % 8)
