@@ -19,6 +19,8 @@ enum {
     AHEAD_SECONDS = 700,
     /* time in which the kernel has written back dirty data and allotted index blocks for it */
     WRITTEN_SECONDS = 45,
+    CLOSED_SECONDS = 3, /* after a change, or after the last fd was closed: in this time the blocks beyond the
+                         * end of a file are freed, however few they are */
     LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
     AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are tolerated without another stat */
 };
@@ -151,6 +153,8 @@ may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
         return false;
     if (!found->has_name)
         return true;
+    if (age < CLOSED_SECONDS && bytes > size)
+        return true;
     if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size))
         return true;
     return age < AHEAD_SECONDS && squota_has_ahead(found);
@@ -222,6 +226,21 @@ squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only)
     }
     pthread_mutex_unlock(&q->lock);
     pthread_mutex_unlock(&q->look_lock);
+}
+
+void
+squota_closed(struct xlator *xl, struct squota_inode *ctx)
+{
+    struct squota *q = squota_of(xl);
+
+    pthread_mutex_lock(&q->lock);
+    /* While a change runs, the charge may be older than the blocks that a stat has just seen. */
+    bool has_ahead = ctx->is_known && (ctx->flying > 0 || ctx->charge > block_round_up(ctx->size));
+    if (ctx->ns && has_ahead && !q->is_stopping) {
+        ctx->changed_s = squota_now_s();
+        look_enqueue(q, ctx);
+    }
+    pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- a change -------------------------------------------------------------------------------- */
@@ -490,8 +509,9 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     bool is_alone = begun == ctx->begun && ctx->flying == 1 && err == 0;
     if (is_alone && ctx->ns)
         settle_as(q, ctx, &found);
+    bool is_final = is_alone && !may_drift(ctx, &found);
     pthread_mutex_unlock(&q->lock);
-    squota_end(xl, ctx, is_alone ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL, 0);
+    squota_end(xl, ctx, is_final ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL, 0);
 }
 
 void

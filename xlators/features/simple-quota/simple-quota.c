@@ -753,6 +753,15 @@ squota_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 }
 
 static void
+squota_fd_closed(struct xlator *xl, struct fd *fd)
+{
+    struct squota_inode *ctx = inode_ctx(fd->inode, xl);
+
+    if (ctx && S_ISREG(fd->inode->type))
+        squota_closed(xl, ctx);
+}
+
+static void
 squota_dump(struct xlator *xl, struct dump *d)
 {
     struct squota *q = squota_of(xl);
@@ -813,5 +822,6 @@ const struct xlator_type features_simple_quota_xlator = {
     .drained = squota_drained,
     .reconfigured = squota_reconfigured,
     .inode_forget = squota_inode_forget,
+    .fd_closed = squota_fd_closed,
     .dump = squota_dump,
 };

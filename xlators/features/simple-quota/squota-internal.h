@@ -232,6 +232,9 @@ bool squota_has_ahead(const struct posix_allotted *found);
 /* Stats an object whose charge is correct now, again and again until the file system has freed the blocks
  * beyond its end. */
 void squota_watch(struct xlator *xl, struct inode *inode);
+/* The last reference to an fd of the file is gone. The file system frees blocks beyond the file's end now, so
+ * the file is statted again if it has any. */
+void squota_closed(struct xlator *xl, struct squota_inode *ctx);
 /* Stats the queued objects of the namespace (NULL: of all namespaces). `is_due_only`: only those that are
  * due. */
 void squota_look(struct xlator *xl, const struct squota_ns *ns, bool is_due_only);
