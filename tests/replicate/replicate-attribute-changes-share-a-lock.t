@@ -28,16 +28,28 @@ locks_of() {
     awk '$1 == "inodelk" { print $2 }' "$T/calls"
 }
 
+# Sets `locks` to the number of calls so far, when it no longer grows: unlocks are sent after the reply.
+locks_settle() {
+    local last=-1
+    locks=0
+    until [[ ${locks:=0} -eq $last ]]; do
+        last=$locks
+        sleep 0.1
+        locks=$(locks_of)
+    done
+}
+
 # Sets `locks`: the lock calls for the changes of COUNT files in a new folder.
 rounds=0
 unpack() {
     local before
     rounds=$((rounds + 1))
     mkdir "$kiln/d$rounds"
-    before=$(locks_of)
+    locks_settle
+    before=$locks
     python3 "$work" unpack "$kiln/d$rounds" "$files"
-    sleep 0.1 # the last ones are given back
-    locks=$(($(locks_of) - ${before:-0}))
+    locks_settle
+    locks=$((locks - before))
 }
 
 shares() {
