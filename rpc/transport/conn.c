@@ -8,12 +8,16 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
 #include "rpc/transport/local-socket.h"
 #include "rpc/transport/transport-internal.h"
+
+enum { QUIET_LOOK_MS = 5, QUIET_LOOKS = 4, QUIET_MAX_MS = 500 }; /* of transport_quiesce() */
 
 static struct {
     pthread_mutex_t lock;
@@ -144,6 +148,41 @@ conn_close(struct conn *c)
     conn_kill(c);
 }
 
+/* Adds up the clients that have logged in, and those of them with requests that are not done. */
+static void
+count_clients(unsigned *clients, unsigned *busy)
+{
+    const struct conn *c;
+
+    *clients = *busy = 0;
+    pthread_mutex_lock(&transport.lock); /* keeps the descriptors open */
+    cds_list_for_each_entry (c, &transport.conns, link) {
+        int unread = 0;
+
+        if (c->is_dialled || !conn_is_trusted(c) || atomic_load(&c->is_dead))
+            continue;
+        ++*clients;
+        *busy += (ioctl(c->src.fd, FIONREAD, &unread) == 0 && unread > 0) || flow_has_calls(c);
+    }
+    pthread_mutex_unlock(&transport.lock);
+}
+
+void
+transport_quiesce(void)
+{
+    const struct timespec pause = {.tv_nsec = QUIET_LOOK_MS * 1000000};
+    unsigned clients, busy, quiet_looks = 0;
+
+    send_hold_back(true);
+    for (unsigned ms = 0; ms < QUIET_MAX_MS && quiet_looks < QUIET_LOOKS; ms += QUIET_LOOK_MS) {
+        count_clients(&clients, &busy);
+        if (!clients)
+            return;
+        quiet_looks = busy ? 0 : quiet_looks + 1;
+        nanosleep(&pause, NULL);
+    }
+}
+
 void
 transport_close_all(void)
 {
@@ -156,6 +195,7 @@ transport_close_all(void)
     while (transport.count)
         pthread_cond_wait(&transport.emptied, &transport.lock);
     pthread_mutex_unlock(&transport.lock);
+    send_hold_back(false);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------- */

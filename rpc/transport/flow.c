@@ -61,6 +61,14 @@ flow_init(struct conn *c)
     CDS_INIT_LIST_HEAD(&c->stalled);
 }
 
+bool
+flow_has_calls(const struct conn *c)
+{
+    unsigned waiting = REFS(atomic_load(&c->waiting));
+
+    return REFS(atomic_load(&c->held)) > waiting + OTHER_REFS;
+}
+
 void
 conn_set_calls_max(struct conn *c, unsigned calls)
 {

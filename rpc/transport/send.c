@@ -38,6 +38,8 @@ static struct mem_pool *chunk_pool;
 static struct chunk spare_chunks[SPARE_CHUNKS];
 static spare_set spare_chunks_used;
 
+static atomic_bool is_held_back; /* see send_hold_back(); written by the thread that ends the process */
+
 int
 send_pools_init(void)
 {
@@ -310,6 +312,12 @@ send_drop_moments(struct conn *c)
     }
 }
 
+void
+send_hold_back(bool holds)
+{
+    atomic_store(&is_held_back, holds);
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static size_t
@@ -399,7 +407,9 @@ flush_and_unlock(struct conn *c)
     struct chunk *left = NULL;
     int err = 0;
 
-    if (c->is_sending || c->is_blocked || !c->head) {
+    bool waits =
+        atomic_load_explicit(&is_held_back, memory_order_relaxed) && !c->is_dialled && conn_is_trusted(c);
+    if (c->is_sending || c->is_blocked || !c->head || waits) {
         pthread_mutex_unlock(&c->lock);
         return;
     }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Connections and listeners: how they come and go, and what is left of them. */
+#include <poll.h>
 #include <sys/resource.h>
 
 #include "rpc/transport/test-echo.h"
+#include "rpc/transport/transport-internal.h"
 
 START_TEST(peer_leaves_in_mid_record)
 {
@@ -104,6 +106,33 @@ START_TEST(shutdown_with_work_in_flight)
 
     round_trip(fd, 0, 100, 1);
     close(fd);
+}
+END_TEST
+
+/* Before the process ends, requests that are on their way are run, and no client reads an answer. */
+START_TEST(quiesce_runs_requests_and_holds_back_replies)
+{
+    struct pollfd readable = {.fd = dial(), .events = POLLIN};
+    char *r = make_record(0, 100, 3);
+    struct transport_stats before, after;
+
+    round_trip(readable.fd, 0, 100, 1);
+    transport_stats(&before);
+    send_hold_back(true);
+    ck_assert(write_all(readable.fd, r, 104));
+    transport_quiesce();
+    transport_stats(&after);
+    ck_assert_uint_eq(after.records, before.records + 1);
+    ck_assert_uint_eq(after.messages, before.messages + 1);
+    ck_assert_int_eq(poll(&readable, 1, 0), 0);
+    echo_stop();
+    expect_end(readable.fd);
+    echo_start(true);
+    int fd = dial();
+
+    round_trip(fd, 0, 100, 1);
+    close(fd);
+    free(r);
 }
 END_TEST
 
@@ -229,6 +258,7 @@ test_suite(void)
     tcase_add_test(c, server_closes);
     tcase_add_loop_test(c, storm_of_connections, 0, 2);
     tcase_add_test(c, shutdown_with_work_in_flight);
+    tcase_add_test(c, quiesce_runs_requests_and_holds_back_replies);
     tcase_add_test(c, no_descriptors_left);
     tcase_add_test(c, stale_socket_is_replaced_and_live_one_is_not);
     tcase_add_test(c, socket_file_stays_until_the_listener_is_closed);

@@ -136,6 +136,8 @@ extern __thread struct conn *receive_corked;
 
 /* send.c */
 int send_pools_init(void);
+/* Holds back what is queued for clients that have logged in, or no longer. */
+void send_hold_back(bool holds);
 /* Sends what is queued, unless someone is at it. Never blocks. */
 void send_flush(struct conn *c);
 /* The queue has gone, and nothing of it will be sent. */
@@ -161,6 +163,8 @@ void admit_buffers(struct conn *c, size_t bytes);
 #define FLOW_WAITERS (FLOW_READER_WAITS | FLOW_BATCHES_WAIT)
 
 void flow_init(struct conn *c);
+/* True if calls are under way that do not wait for other calls. */
+bool flow_has_calls(const struct conn *c);
 /* A whole record has been cut: it is a call in flight until record_release(). The reader's. */
 void flow_hold_record(struct conn *c, struct record *r);
 /* Too much is under way: true, and receive_resume() will be called when half of it is done. The reader's. */

@@ -156,6 +156,13 @@ extern __thread uint64_t transport_arrived;
  * were cut and not begun are dropped, then `closed`. Any thread, also twice. */
 void conn_close(struct conn *c);
 
+/* Before a process ends: holds back all replies to clients that have logged in, and runs their requests until
+ * none has arrived for some milliseconds, at most half a second. A client of two replicas in this process
+ * sends a change to both at once. Without this call one replica could do and acknowledge the change while the
+ * other drops it, and the death of both would leave no mark of the difference. A request whose reply is held
+ * back has failed for its client, so either outcome is right. Followed by transport_close_all(), in the same
+ * thread; not from a worker. */
+void transport_quiesce(void);
 /* Closes every connection and waits until `closed` has returned for each. Before workers_stop(), after the
  * listeners were closed; not from a worker. */
 void transport_close_all(void);

@@ -329,6 +329,7 @@ server_listen_stop(void)
     listener_close(tcp_listener);
     tcp_listener = NULL;
     handshake_set_shutting_down(true);
+    transport_quiesce();
     transport_close_all(); /* after this, all calls of session_closed() have returned */
     rpc_server_free(rpc_server);
     rpc_server = NULL;
