@@ -105,7 +105,7 @@ inode_hash(const struct inode_table *t, const struct gfid *gfid)
 }
 
 static uint64_t
-name_hash(const struct inode_table *t, const struct inode *parent, const char *name, size_t len)
+inode_name_hash(const struct inode_table *t, const struct inode *parent, const char *name, size_t len)
 {
     return XXH3_64bits_withSeed(name, len, t->seed ^ (uintptr_t)parent);
 }
@@ -430,7 +430,7 @@ struct inode *
 inode_find_child(struct inode_table *t, struct inode *parent, const char *name)
 {
     size_t len = strlen(name);
-    uint64_t hash = name_hash(t, parent, name, len);
+    uint64_t hash = inode_name_hash(t, parent, name, len);
 
     pthread_mutex_lock(&t->lock);
     struct dentry *d = dentry_find_locked(t, parent, name, len, hash);
@@ -442,7 +442,7 @@ inode_find_child(struct inode_table *t, struct inode *parent, const char *name)
 uint32_t
 inode_name_epoch(struct inode_table *t, struct inode *parent, const char *name)
 {
-    return __atomic_load_n(&t->epochs[name_hash(t, parent, name, strlen(name)) % INODE_EPOCHS],
+    return __atomic_load_n(&t->epochs[inode_name_hash(t, parent, name, strlen(name)) % INODE_EPOCHS],
                            __ATOMIC_ACQUIRE);
 }
 
@@ -605,7 +605,7 @@ link_any(struct inode_table *t, struct inode *parent, const char *name, const st
     if (gfid_is_null(&iatt->gfid) || (parent && (l.len == 0 || l.len > FOP_NAME_MAX)))
         return NULL;
     if (parent)
-        l.hash = name_hash(t, parent, name, l.len);
+        l.hash = inode_name_hash(t, parent, name, l.len);
     struct inode *i = link_loop(&l, iatt);
 
     inode_put(t, l.spare_inode);
@@ -645,7 +645,7 @@ void
 inode_unlink(struct inode_table *t, struct inode *parent, const char *name)
 {
     size_t len = strlen(name);
-    uint64_t hash = name_hash(t, parent, name, len);
+    uint64_t hash = inode_name_hash(t, parent, name, len);
     CDS_LIST_HEAD(victims);
 
     pthread_mutex_lock(&t->lock);
@@ -667,7 +667,7 @@ inode_rename(struct inode_table *t, struct inode *parent, const char *name, stru
              const char *name2, struct inode *inode)
 {
     size_t len = strlen(name), len2 = strlen(name2);
-    uint64_t hash = name_hash(t, parent, name, len), hash2 = name_hash(t, parent2, name2, len2);
+    uint64_t hash = inode_name_hash(t, parent, name, len), hash2 = inode_name_hash(t, parent2, name2, len2);
 
     if (parent == parent2 && len == len2 && memcmp(name, name2, len) == 0)
         return;

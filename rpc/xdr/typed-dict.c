@@ -13,7 +13,7 @@ enum {
 };
 
 static void
-get_key(struct xdr *x, struct dict_pair *pair)
+typed_dict_get_key(struct xdr *x, struct dict_pair *pair)
 {
     uint32_t len;
     const char *key = xdr_get_opaque(x, DICT_KEY_LEN_MAX + 1, &len);
@@ -83,7 +83,7 @@ get_pairs(struct xdr *x, uint32_t npairs)
         struct dict_pair pair = {0};
         uint32_t type;
 
-        get_key(x, &pair);
+        typed_dict_get_key(x, &pair);
         type = xdr_get_u32(x);
         pair.type = type <= DICT_MDATA ? (uint8_t)type : 0;
         get_value(x, &pair);
@@ -136,7 +136,7 @@ xdr_get_dict(struct xdr *x)
 }
 
 static void
-put_value(struct xdr *x, const struct dict_pair *pair)
+typed_dict_put_value(struct xdr *x, const struct dict_pair *pair)
 {
     switch ((enum dict_type)pair->type) {
     case DICT_INT:
@@ -178,7 +178,7 @@ xdr_put_dict(struct xdr *x, const struct dict *d)
     {
         xdr_put_opaque(x, pair->key, pair->key_len + 1u);
         xdr_put_u32(x, pair->type);
-        put_value(x, pair);
+        typed_dict_put_value(x, pair);
     }
     xdr_store_u32(head, (uint32_t)(x->at - head) - HEAD_BYTES);
     xdr_store_u32(head + 4, d->count);

@@ -71,7 +71,7 @@ take_fd(struct repl_fd *file, unsigned i, struct call_stack *stk)
 }
 
 static struct repl_fd *
-file_new(const struct op *op)
+repl_file_new(const struct op *op)
 {
     struct repl_fd *file = mem_get0_owner(pool, op->r->xl->graph->owner);
 
@@ -94,7 +94,7 @@ repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
         op->fd ? fd_ref(op->fd) : fd_new(inode, stk->client, stk->call.flags, op->fop == FOP_opendir);
     struct repl_fd *file = op->file;
 
-    if (fd && !file && (file = file_new(op))) {
+    if (fd && !file && (file = repl_file_new(op))) {
         struct repl_fd *fresh = file;
 
         file = fd_ctx_install(fd, op->r->xl, fresh);

@@ -244,7 +244,7 @@ set_keys(struct replicate *r, struct reason *why)
 }
 
 static int
-check_options(const struct replicate *r, struct reason *why)
+replicate_check_options(const struct replicate *r, struct reason *why)
 {
     const struct replicate_conf *conf = xlator_conf(r->xl);
 
@@ -293,7 +293,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     atomic_init(&r->generation, 1); /* 0 means no generation */
     atomic_init(&r->may_be_parked, true); /* parked by an earlier mount */
     atomic_init(&r->choice_minutes, SPLIT_CHOICE_MINUTES);
-    int err = check_options(r, why);
+    int err = replicate_check_options(r, why);
 
     if (!err) {
         set_children(r);

@@ -21,7 +21,7 @@ struct profile_writer {
 };
 
 __attribute__((format(printf, 3, 4))) static void
-put_number(struct profile_writer *t, uint64_t value, const char *format, ...)
+profile_put_number(struct profile_writer *t, uint64_t value, const char *format, ...)
 {
     char name[64], key[96];
     va_list args;
@@ -35,7 +35,7 @@ put_number(struct profile_writer *t, uint64_t value, const char *format, ...)
 }
 
 static void
-put_double(struct profile_writer *t, double value, unsigned fop, const char *name)
+profile_put_double(struct profile_writer *t, double value, unsigned fop, const char *name)
 {
     char key[96], text[64];
     int len = snprintf(text, sizeof text, "%f", value);
@@ -56,13 +56,13 @@ report_fop(struct profile_writer *t, const struct ios *ios, enum ios_window wind
     if (!number)
         return;
     if (now->hits[fop] != since->hits[fop])
-        put_number(t, now->hits[fop] - since->hits[fop], "%u-hits", number);
+        profile_put_number(t, now->hits[fop] - since->hits[fop], "%u-hits", number);
     if (!calls)
         return;
     ios_latency_bounds(ios, fop, window, &min, &max);
-    put_double(t, (double)sum / (double)calls, number, "avglatency");
-    put_double(t, (double)min, number, "minlatency");
-    put_double(t, (double)max, number, "maxlatency");
+    profile_put_double(t, (double)sum / (double)calls, number, "avglatency");
+    profile_put_double(t, (double)min, number, "minlatency");
+    profile_put_double(t, (double)max, number, "maxlatency");
 }
 
 static void
@@ -72,7 +72,7 @@ report_releases(struct profile_writer *t, const struct figures *since, const str
 
     for (enum ios_release r = 0; r < RELEASES; r++) {
         if (now->releases[r] != since->releases[r])
-            put_number(t, now->releases[r] - since->releases[r], "%u-hits", numbers[r]);
+            profile_put_number(t, now->releases[r] - since->releases[r], "%u-hits", numbers[r]);
     }
 }
 
@@ -83,14 +83,14 @@ report_window(struct ios *ios, enum ios_window window, const struct figures *now
     struct profile_writer t = {.out = out, .number = window == WINDOW_CUMULATIVE ? -1 : (int)ios->interval};
 
     t.err = dict_set_text_int(out, window == WINDOW_CUMULATIVE ? "cumulative" : "interval", t.number);
-    put_number(&t, now->seconds - since->seconds, "duration");
-    put_number(&t, now->bytes_read - since->bytes_read, "total-read");
-    put_number(&t, now->bytes_written - since->bytes_written, "total-write");
+    profile_put_number(&t, now->seconds - since->seconds, "duration");
+    profile_put_number(&t, now->bytes_read - since->bytes_read, "total-read");
+    profile_put_number(&t, now->bytes_written - since->bytes_written, "total-write");
     for (unsigned c = 0; c < SIZE_CLASSES; c++) {
         if (now->reads[c] != since->reads[c])
-            put_number(&t, now->reads[c] - since->reads[c], "read-%" PRIu64, UINT64_C(1) << c);
+            profile_put_number(&t, now->reads[c] - since->reads[c], "read-%" PRIu64, UINT64_C(1) << c);
         if (now->writes[c] != since->writes[c])
-            put_number(&t, now->writes[c] - since->writes[c], "write-%" PRIu64, UINT64_C(1) << c);
+            profile_put_number(&t, now->writes[c] - since->writes[c], "write-%" PRIu64, UINT64_C(1) << c);
     }
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
         report_fop(&t, ios, window, fop, now);

@@ -67,7 +67,7 @@ put_sizes(struct stats_writer *t)
 }
 
 static void
-put_fop(struct stats_writer *t, const struct ios *ios, enum ios_window window, enum fop fop)
+stats_put_fop(struct stats_writer *t, const struct ios *ios, enum ios_window window, enum fop fop)
 {
     const char *name = fop == FOP_readv ? "read" : fop == FOP_writev ? "write" : fop_info[fop].name;
     uint64_t calls = t->now->calls[fop] - t->since->calls[fop], min, max;
@@ -97,7 +97,7 @@ put_window(struct stats_writer *t, struct ios *ios, enum ios_window window)
     }
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
         if (fop_info[fop].profile_number)
-            put_fop(t, ios, window, fop);
+            stats_put_fop(t, ios, window, fop);
     }
     for (enum ios_release r = 0; r < RELEASES; r++)
         put_count(t, "fop.", releases[r], ".count", t->now->releases[r] - t->since->releases[r]);

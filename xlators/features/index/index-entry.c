@@ -263,7 +263,7 @@ index_count(struct xlator *xl, enum index_type type)
 }
 
 static int
-make_directory(int at, const char *path, struct reason *why)
+index_make_directory(int at, const char *path, struct reason *why)
 {
     if (mkdirat(at, path, 0600) == 0 || errno == EEXIST)
         return 0;
@@ -275,7 +275,7 @@ index_base_open(struct xlator *xl, struct reason *why)
 {
     const struct index_conf *conf = xlator_conf(xl);
     struct index_private *priv = index_private(xl);
-    int rc = make_directory(AT_FDCWD, conf->base, why);
+    int rc = index_make_directory(AT_FDCWD, conf->base, why);
 
     if (rc)
         return rc;
@@ -284,7 +284,7 @@ index_base_open(struct xlator *xl, struct reason *why)
         return reason_set(why, -errno, "%s cannot be opened as a directory: %s", conf->base, strerror(errno));
     for (int t = 0; t < INDEX_TYPES && !rc; t++) {
         if (t != INDEX_DIRTY || conf->dirty_list)
-            rc = make_directory(priv->base_fd, index_dir_names[t], why);
+            rc = index_make_directory(priv->base_fd, index_dir_names[t], why);
     }
     for (int t = 0; t < INDEX_GFID_TYPES && !rc; t++) {
         int64_t n = index_count(xl, (enum index_type)t);

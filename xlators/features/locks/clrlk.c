@@ -27,7 +27,7 @@ struct clear {
 };
 
 static bool
-skip_word(const char **at, const char *text)
+clrlk_skip_word(const char **at, const char *text)
 {
     size_t len = strlen(text);
 
@@ -54,21 +54,21 @@ parse_range(const char *text, struct clear *c)
 static bool
 clear_parse(const char *at, struct clear *c)
 {
-    if (skip_word(&at, "tinode"))
+    if (clrlk_skip_word(&at, "tinode"))
         c->kind = CLEAR_INODE;
-    else if (skip_word(&at, "tentry"))
+    else if (clrlk_skip_word(&at, "tentry"))
         c->kind = CLEAR_ENTRY;
-    else if (skip_word(&at, "tposix"))
+    else if (clrlk_skip_word(&at, "tposix"))
         c->kind = CLEAR_POSIX;
     else
         return false;
     if (*at++ != '.')
         return false;
-    if (skip_word(&at, "kall"))
+    if (clrlk_skip_word(&at, "kall"))
         c->granted = c->blocked = true;
-    else if (skip_word(&at, "kgranted"))
+    else if (clrlk_skip_word(&at, "kgranted"))
         c->granted = true;
-    else if (skip_word(&at, "kblocked"))
+    else if (clrlk_skip_word(&at, "kblocked"))
         c->blocked = true;
     else
         return false;

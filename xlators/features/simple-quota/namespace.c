@@ -295,7 +295,7 @@ child_dir(struct xlator *xl, struct inode *dir, const char *name, struct inode *
 /* Walks down to the folder that contains the object. A file may have several paths, separated by `:`; the
  * first path is walked as far as it leads through folders. *ns: the namespace of the last folder. */
 static int
-walk_path(struct xlator *xl, char *path, bool is_dir, struct squota_ns **ns)
+namespace_walk_path(struct xlator *xl, char *path, bool is_dir, struct squota_ns **ns)
 {
     struct squota *q = squota_of(xl);
     struct inode *dir = inode_root(xl->graph->inodes), *child;
@@ -336,7 +336,7 @@ find_by_path(struct xlator *xl, struct inode *inode, struct squota_ns **ns)
     int err = ask_path(xl, inode, &stk, &path);
 
     if (err == 0)
-        err = walk_path(xl, (char *)path, S_ISDIR(inode->type), ns);
+        err = namespace_walk_path(xl, (char *)path, S_ISDIR(inode->type), ns);
     if (stk)
         call_stack_free(stk);
     return err;

@@ -18,7 +18,7 @@ reply_attr(struct task *t, const struct iatt *a)
 }
 
 static void
-getattr_go(struct task *t)
+fuse_getattr_go(struct task *t)
 {
     struct fuse_folder_look look = fuse_folder_look(t->m, node_at(t->m, t->number));
     int ret = task_call_by_number(t);
@@ -54,7 +54,7 @@ op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
     if (reply_kept(req, number))
         return;
-    struct task *t = task_new(req, fi ? FOP_fstat : FOP_stat, number, getattr_go);
+    struct task *t = task_new(req, fi ? FOP_fstat : FOP_stat, number, fuse_getattr_go);
 
     if (!t)
         return;
@@ -122,7 +122,7 @@ set_others(struct task *t, struct iatt *out)
 
 /* Sets owner and mode first. The task's own call sets the size. */
 static void
-setattr_go(struct task *t)
+fuse_setattr_go(struct task *t)
 {
     struct iatt a = {0};
     int ret = 0;
@@ -155,7 +155,7 @@ setattr_go(struct task *t)
 void
 op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, fi ? FOP_ftruncate : FOP_truncate, number, setattr_go);
+    struct task *t = task_new(req, fi ? FOP_ftruncate : FOP_truncate, number, fuse_setattr_go);
 
     if (!t)
         return;
@@ -196,7 +196,7 @@ statfs_of_root(struct task *t)
 }
 
 static void
-statfs_go(struct task *t)
+fuse_statfs_go(struct task *t)
 {
     int ret = task_call_by_number(t);
 
@@ -211,14 +211,14 @@ statfs_go(struct task *t)
 void
 op_statfs(fuse_req_t req, fuse_ino_t number)
 {
-    struct task *t = task_new(req, FOP_statfs, number ? number : FUSE_ROOT_ID, statfs_go);
+    struct task *t = task_new(req, FOP_statfs, number ? number : FUSE_ROOT_ID, fuse_statfs_go);
 
     if (t)
         task_start(t);
 }
 
 static void
-access_go(struct task *t)
+fuse_access_go(struct task *t)
 {
     task_result(t, task_call_by_number(t));
 }
@@ -226,7 +226,7 @@ access_go(struct task *t)
 void
 op_access(fuse_req_t req, fuse_ino_t number, int mask)
 {
-    struct task *t = task_new(req, FOP_access, number, access_go);
+    struct task *t = task_new(req, FOP_access, number, fuse_access_go);
 
     if (!t)
         return;

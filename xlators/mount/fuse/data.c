@@ -72,7 +72,7 @@ open_as_asked(struct task *t)
 }
 
 static void
-open_go(struct task *t)
+fuse_open_go(struct task *t)
 {
     int ret = task_call_by_number(t);
 
@@ -99,7 +99,7 @@ open_go(struct task *t)
 void
 op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_open, number, open_go);
+    struct task *t = task_new(req, FOP_open, number, fuse_open_go);
 
     if (!t)
         return;
@@ -111,7 +111,7 @@ op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 void
 op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_opendir, number, open_go);
+    struct task *t = task_new(req, FOP_opendir, number, fuse_open_go);
 
     if (!t)
         return;
@@ -143,7 +143,7 @@ has_early_answers(const struct task *t)
 /* If no lock was ever taken, there are no locks to drop, and the brick has nothing to do, because it does
  * not buffer. */
 static void
-flush_go(struct task *t)
+fuse_flush_go(struct task *t)
 {
     struct fuse_node *node = node_at(t->m, t->number);
     bool is_ours = node && !atomic_load(&node->has_had_locks);
@@ -158,7 +158,7 @@ flush_go(struct task *t)
 void
 op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_flush, number, flush_go);
+    struct task *t = task_new(req, FOP_flush, number, fuse_flush_go);
 
     if (!t)
         return;
@@ -169,7 +169,7 @@ op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 /* Dropping the fd's last reference sends RELEASE to the brick. For directories too. */
 static void
-release_go(struct task *t)
+fuse_release_go(struct task *t)
 {
     if (t->fi.flock_release)
         lock_drop(t);
@@ -184,7 +184,7 @@ op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
     struct fuse_mount *m = fuse_req_userdata(req);
     struct fuse_file *f = file_of(fi);
-    struct task *t = task_new(req, FOP_release, number, release_go);
+    struct task *t = task_new(req, FOP_release, number, fuse_release_go);
 
     if (!t) { /* answered; the kernel sends no further RELEASE for the file */
         file_free(m, f);
@@ -199,7 +199,7 @@ op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 /* ---- reading, writing ------------------------------------------------------------------------ */
 
 static void
-read_go(struct task *t)
+fuse_read_go(struct task *t)
 {
     int ret = task_call(t);
 
@@ -216,7 +216,7 @@ op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_f
         fuse_reply_buf(req, NULL, 0);
         return;
     }
-    struct task *t = task_new(req, FOP_readv, number, read_go);
+    struct task *t = task_new(req, FOP_readv, number, fuse_read_go);
 
     if (!t)
         return;
@@ -235,7 +235,7 @@ is_synchronous(const struct task *t, int how)
 }
 
 static void
-write_go(struct task *t)
+fuse_write_go(struct task *t)
 {
     int ret = take_kept_error(t);
 
@@ -280,7 +280,7 @@ void
 op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_t off,
          struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_writev, number, write_go);
+    struct task *t = task_new(req, FOP_writev, number, fuse_write_go);
 
     if (!t)
         return;
@@ -296,7 +296,7 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
 /* ---- other operations ------------------------------------------------------------------------ */
 
 static void
-fsync_go(struct task *t)
+fuse_fsync_go(struct task *t)
 {
     struct fuse_node *node = node_at(t->m, t->number);
     unsigned changes = node ? atomic_load(&node->changes) : 0;
@@ -317,7 +317,7 @@ fsync_go(struct task *t)
 void
 op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_fsync, number, fsync_go);
+    struct task *t = task_new(req, FOP_fsync, number, fuse_fsync_go);
 
     if (!t)
         return;
@@ -348,7 +348,7 @@ zero_inside(struct task *t)
 }
 
 static void
-fallocate_go(struct task *t)
+fuse_fallocate_go(struct task *t)
 {
     bool keeps_size = t->stk->call.fop == FOP_zerofill && t->stk->call.flags & FALLOC_FL_KEEP_SIZE;
     int ret = keeps_size ? zero_inside(t) : task_call(t);
@@ -375,7 +375,7 @@ op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t le
     for (size_t i = 0; i < sizeof fallocate_fops / sizeof fallocate_fops[0]; i++) {
         if (fallocate_fops[i].mode != mode)
             continue;
-        struct task *t = task_new(req, fallocate_fops[i].fop, number, fallocate_go);
+        struct task *t = task_new(req, fallocate_fops[i].fop, number, fuse_fallocate_go);
 
         if (!t)
             return;
@@ -390,7 +390,7 @@ op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t le
 }
 
 static void
-lseek_go(struct task *t)
+fuse_lseek_go(struct task *t)
 {
     int ret = task_call(t);
 
@@ -411,7 +411,7 @@ op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_f
         fuse_reply_err(req, ENXIO);
         return;
     }
-    struct task *t = task_new(req, FOP_seek, number, lseek_go);
+    struct task *t = task_new(req, FOP_seek, number, fuse_lseek_go);
 
     if (!t)
         return;

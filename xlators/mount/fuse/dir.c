@@ -91,7 +91,7 @@ reply_list(struct task *t, size_t (*add)(struct task *t, char *at, size_t room, 
 }
 
 static void
-readdir_go(struct task *t)
+fuse_readdir_go(struct task *t)
 {
     int ret = task_call(t);
 
@@ -102,7 +102,7 @@ readdir_go(struct task *t)
 }
 
 static void
-readdirplus_go(struct task *t)
+fuse_readdirplus_go(struct task *t)
 {
     int ret = task_call(t);
 
@@ -138,17 +138,17 @@ task_start_list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, s
 void
 op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    task_start_list(req, readdir_go, number, size, off, fi);
+    task_start_list(req, fuse_readdir_go, number, size, off, fi);
 }
 
 void
 op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t off, struct fuse_file_info *fi)
 {
-    task_start_list(req, readdirplus_go, number, size, off, fi);
+    task_start_list(req, fuse_readdirplus_go, number, size, off, fi);
 }
 
 static void
-fsyncdir_go(struct task *t)
+fuse_fsyncdir_go(struct task *t)
 {
     task_result(t, task_call(t));
 }
@@ -156,7 +156,7 @@ fsyncdir_go(struct task *t)
 void
 op_fsyncdir(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_info *fi)
 {
-    struct task *t = task_new(req, FOP_fsyncdir, number, fsyncdir_go);
+    struct task *t = task_new(req, FOP_fsyncdir, number, fuse_fsyncdir_go);
 
     if (!t)
         return;

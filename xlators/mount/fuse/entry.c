@@ -112,7 +112,7 @@ change_names(struct task *t)
 }
 
 static void
-entry_go(struct task *t)
+fuse_entry_go(struct task *t)
 {
     int ret = change_names(t);
 
@@ -123,7 +123,7 @@ entry_go(struct task *t)
 }
 
 static void
-result_go(struct task *t)
+fuse_result_go(struct task *t)
 {
     task_result(t, change_names(t));
 }
@@ -148,7 +148,7 @@ look_and_keep(struct task *t)
 }
 
 static void
-lookup_go(struct task *t)
+fuse_lookup_go(struct task *t)
 {
     int ret = look_and_keep(t);
 
@@ -163,7 +163,7 @@ lookup_go(struct task *t)
 void
 op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct task *t = task_new(req, FOP_lookup, 0, lookup_go);
+    struct task *t = task_new(req, FOP_lookup, 0, fuse_lookup_go);
 
     if (!t)
         return;
@@ -218,7 +218,7 @@ task_new_create(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *nam
 void
 op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-    struct task *t = task_new_create(req, FOP_mknod, parent, name, mode, entry_go);
+    struct task *t = task_new_create(req, FOP_mknod, parent, name, mode, fuse_entry_go);
 
     if (!t)
         return;
@@ -229,7 +229,7 @@ op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t
 void
 op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    struct task *t = task_new_create(req, FOP_mkdir, parent, name, mode & 07777, entry_go);
+    struct task *t = task_new_create(req, FOP_mkdir, parent, name, mode & 07777, fuse_entry_go);
 
     if (t)
         task_start(t);
@@ -238,7 +238,7 @@ op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 void
 op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-    struct task *t = task_new_create(req, FOP_symlink, parent, name, 0, entry_go);
+    struct task *t = task_new_create(req, FOP_symlink, parent, name, 0, fuse_entry_go);
 
     if (!t)
         return;
@@ -249,7 +249,7 @@ op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *na
 void
 op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
 {
-    struct task *t = task_new(req, FOP_link, number, entry_go);
+    struct task *t = task_new(req, FOP_link, number, fuse_entry_go);
 
     if (!t)
         return;
@@ -268,7 +268,7 @@ is_created(const struct task *t)
 }
 
 static void
-create_go(struct task *t)
+fuse_create_go(struct task *t)
 {
     struct fuse_entry_param e;
     int ret = change_names(t);
@@ -307,7 +307,7 @@ create_go(struct task *t)
 void
 op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
-    struct task *t = task_new_create(req, FOP_create, parent, name, S_IFREG | (mode & 07777), create_go);
+    struct task *t = task_new_create(req, FOP_create, parent, name, S_IFREG | (mode & 07777), fuse_create_go);
 
     if (!t)
         return;
@@ -322,7 +322,7 @@ op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, stru
 static void
 remove_name(fuse_req_t req, enum fop fop, fuse_ino_t parent, const char *name)
 {
-    struct task *t = task_new(req, fop, 0, result_go);
+    struct task *t = task_new(req, fop, 0, fuse_result_go);
 
     if (!t)
         return;
@@ -350,7 +350,7 @@ op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent
         fuse_reply_err(req, EINVAL);
         return;
     }
-    struct task *t = task_new(req, FOP_rename, 0, result_go);
+    struct task *t = task_new(req, FOP_rename, 0, fuse_result_go);
 
     if (!t)
         return;
@@ -360,7 +360,7 @@ op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t parent
 }
 
 static void
-readlink_go(struct task *t)
+fuse_readlink_go(struct task *t)
 {
     int ret = task_call_by_number(t);
 
@@ -373,7 +373,7 @@ readlink_go(struct task *t)
 void
 op_readlink(fuse_req_t req, fuse_ino_t number)
 {
-    struct task *t = task_new(req, FOP_readlink, number, readlink_go);
+    struct task *t = task_new(req, FOP_readlink, number, fuse_readlink_go);
 
     if (!t)
         return;

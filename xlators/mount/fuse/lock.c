@@ -34,7 +34,7 @@ set_lock(struct task *t, uint32_t cmd, uint32_t type, off_t start, off_t len, pi
 /* ---- interruption ---------------------------------------------------------------------------- */
 
 static void
-interrupt_go(struct task *t)
+fuse_interrupt_go(struct task *t)
 {
     (void)task_call(t); /* the interrupted request gets its own reply */
 }
@@ -49,7 +49,7 @@ interrupted(fuse_req_t req, void *data)
     char name[128];
 
     (void)req;
-    t = task_new_inside(waiting, FOP_fgetxattr, interrupt_go);
+    t = task_new_inside(waiting, FOP_fgetxattr, fuse_interrupt_go);
     if (!t)
         return; /* out of memory: the request continues to wait */
     snprintf(name, sizeof name, "glusterfs.intrlk.tposix.kblocked.%u,%lld-%lld", lock->whence,
@@ -91,13 +91,13 @@ lock_task_call(struct task *t)
 }
 
 static void
-setlk_go(struct task *t)
+fuse_setlk_go(struct task *t)
 {
     task_result(t, lock_task_call(t));
 }
 
 static void
-getlk_go(struct task *t)
+fuse_getlk_go(struct task *t)
 {
     static const short native[] = {[FLOCK_READ] = F_RDLCK, [FLOCK_WRITE] = F_WRLCK, [FLOCK_UNLOCK] = F_UNLCK};
     int ret = lock_task_call(t);
@@ -133,13 +133,13 @@ lock_task(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, uint32_t
 void
 op_getlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock)
 {
-    lock_task(req, number, fi, LK_GET, lock, getlk_go);
+    lock_task(req, number, fi, LK_GET, lock, fuse_getlk_go);
 }
 
 void
 op_setlk(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, struct flock *lock, int sleep)
 {
-    lock_task(req, number, fi, sleep ? LK_SET_WAIT : LK_SET, lock, setlk_go);
+    lock_task(req, number, fi, sleep ? LK_SET_WAIT : LK_SET, lock, fuse_setlk_go);
 }
 
 void
@@ -148,7 +148,7 @@ op_flock(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi, int op)
     struct flock lock = {.l_pid = fuse_req_ctx(req)->pid};
 
     lock.l_type = op & LOCK_EX ? F_WRLCK : op & LOCK_SH ? F_RDLCK : F_UNLCK;
-    lock_task(req, number, fi, op & LOCK_NB ? LK_SET : LK_SET_WAIT, &lock, setlk_go);
+    lock_task(req, number, fi, op & LOCK_NB ? LK_SET : LK_SET_WAIT, &lock, fuse_setlk_go);
 }
 
 void

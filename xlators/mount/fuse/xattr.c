@@ -115,7 +115,7 @@ task_new_named(fuse_req_t req, enum fop fop, fuse_ino_t number, const char *name
 
 /* An ACL changes the mode, too. */
 static void
-set_go(struct task *t)
+fuse_xattr_go(struct task *t)
 {
     struct fuse_folder *folder = fuse_folder_change(t->m, node_at(t->m, t->number));
     int ret = task_call_by_number(t);
@@ -130,7 +130,7 @@ op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *val
 {
     if (set_pools(req, name, value, size))
         return;
-    struct task *t = task_new_named(req, FOP_setxattr, number, name, set_go);
+    struct task *t = task_new_named(req, FOP_setxattr, number, name, fuse_xattr_go);
 
     if (!t)
         return;
@@ -144,7 +144,7 @@ op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *val
 void
 op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
 {
-    struct task *t = task_new_named(req, FOP_removexattr, number, name, set_go);
+    struct task *t = task_new_named(req, FOP_removexattr, number, name, fuse_xattr_go);
 
     if (!t)
         return;
@@ -165,7 +165,7 @@ reply_xattr_bytes(struct task *t, const void *bytes, size_t size)
 }
 
 static void
-getxattr_go(struct task *t)
+fuse_getxattr_go(struct task *t)
 {
     int ret = task_call_by_number(t);
     const struct dict_pair *p = ret < 0 ? NULL : dict_find_text(t->stk->reply.dict, t->stk->call.name);
@@ -209,7 +209,7 @@ op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
     if (reply_gfid(req, number, name, size) || reply_pools(req, name, size))
         return;
-    struct task *t = task_new_named(req, FOP_getxattr, number, name, getxattr_go);
+    struct task *t = task_new_named(req, FOP_getxattr, number, name, fuse_getxattr_go);
 
     if (!t)
         return;
@@ -236,7 +236,7 @@ is_xattr_listed(const struct task *t, const struct dict_pair *p)
 }
 
 static void
-listxattr_go(struct task *t)
+fuse_listxattr_go(struct task *t)
 {
     int ret = task_call_by_number(t);
     size_t size = 0;
@@ -265,7 +265,7 @@ listxattr_go(struct task *t)
 void
 op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 {
-    struct task *t = task_new(req, FOP_getxattr, number, listxattr_go);
+    struct task *t = task_new(req, FOP_getxattr, number, fuse_listxattr_go);
 
     if (!t)
         return;

@@ -651,7 +651,7 @@ client_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
 
 /* msgs_sent is stock's name for it. */
 static void
-dump_calls(struct brick_peer *peer, struct dump *d)
+client_dump_calls(struct brick_peer *peer, struct dump *d)
 {
     uint64_t sum = 0;
 
@@ -688,7 +688,7 @@ client_dump(struct xlator *xl, struct dump *d)
     dump_line(d, "calls-waiting", "%u", stats.waiting);
     dump_line(d, "connections", "%llu", (unsigned long long)stats.connects);
     dump_line(d, "timeouts", "%llu", (unsigned long long)stats.timeouts);
-    dump_calls(peer, d);
+    client_dump_calls(peer, d);
 }
 
 const struct xlator_type protocol_client_xlator = {

@@ -388,7 +388,7 @@ ask_for(uint32_t uid, uint32_t **gids, uint32_t *count)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static void
-waiter_run(struct worker_job *job)
+groups_waiter_run(struct worker_job *job)
 {
     struct waiter *w = caa_container_of(job, struct waiter, job);
 
@@ -586,7 +586,7 @@ user_wait_locked(struct groups *g, struct rpc_request *req, struct user *u,
     client_settle_locked(c);
     if (err)
         return err;
-    *w = (struct waiter){.job = {.run = waiter_run}, .req = req, .go = go};
+    *w = (struct waiter){.job = {.run = groups_waiter_run}, .req = req, .go = go};
     cds_list_add_tail(&w->link, &u->waiters);
     g->waiting++;
     return GROUPS_ASKED;

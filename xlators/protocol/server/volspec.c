@@ -61,7 +61,7 @@ open_volfile(const char *key)
 }
 
 static char *
-read_volfile(int fd, int *err)
+volspec_read_file(int fd, int *err)
 {
     struct stat st;
     char *text = NULL;
@@ -103,7 +103,7 @@ volspec_getspec(struct rpc_request *req)
 
     if (fd >= 0) {
         conn_set_guest(req->conn); /* before the file is read, so the client is told of any later change */
-        text = read_volfile(fd, &err);
+        text = volspec_read_file(fd, &err);
         close(fd);
     } else {
         err = fd;

@@ -373,7 +373,7 @@ lookup_once_more(struct xlator *xl, struct call_stack *stk, struct looking *l)
 }
 
 static xl_verdict
-lookup_by_name(struct xlator *xl, struct call_stack *stk)
+posix_lookup_name(struct xlator *xl, struct call_stack *stk)
 {
     struct looking l;
     struct iatt after;
@@ -407,7 +407,7 @@ xl_verdict
 posix_fop_lookup(struct xlator *xl, struct call_stack *stk)
 {
     bool has_name = stk->call.loc.parent && stk->call.loc.name && stk->call.loc.name[0] != '\0';
-    int r = has_name ? lookup_by_name(xl, stk) : lookup_gfid(xl, stk);
+    int r = has_name ? posix_lookup_name(xl, stk) : lookup_gfid(xl, stk);
 
     if (r != XL_DONE)
         stk->reply.xdata = NULL;

@@ -53,7 +53,7 @@ struct listing {
 };
 
 static bool
-is_dot_name(const char *name)
+readdir_is_dot_name(const char *name)
 {
     return name[0] == '.' && name[1] == '\0';
 }
@@ -89,7 +89,7 @@ fill_plus(struct listing *l, struct dirent_entry *e)
     posix_obj_at(posix_of(l->xl), l->fd, e->name, &obj);
     if (l->is_root && is_dot_dot(e->name))
         return fill_above_root(l, e);
-    if (is_dot_name(e->name))
+    if (readdir_is_dot_name(e->name))
         inode = inode_ref(l->dir);
     else if (!is_dot_dot(e->name))
         inode = inode_find_child(l->dir->table, l->dir, e->name);

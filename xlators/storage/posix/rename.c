@@ -112,7 +112,7 @@ look_at_both(struct xlator *xl, const struct call_stack *stk, struct renaming *n
 }
 
 static bool
-is_same_object(const struct renaming *n)
+renaming_is_same_object(const struct renaming *n)
 {
     return n->has_victim && n->st.st_ino == n->victim_st.st_ino && n->st.st_dev == n->victim_st.st_dev;
 }
@@ -223,7 +223,7 @@ move_dir(struct xlator *xl, struct renaming *n)
 }
 
 static int
-rename_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
+renaming_move_file(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
     bool is_last = n->has_victim && n->victim_st.st_nlink <= 2;
     struct posix_obj handle;
@@ -285,10 +285,10 @@ rename_locked(struct xlator *xl, struct call_stack *stk, struct renaming *n)
         r = victim_fill(stk, n);
     if (r < 0)
         return r;
-    if (is_same_object(n)) {
+    if (renaming_is_same_object(n)) {
         r = join_names(xl, stk, n);
     } else {
-        r = S_ISDIR(n->st.st_mode) ? move_dir(xl, n) : rename_file(xl, stk, n);
+        r = S_ISDIR(n->st.st_mode) ? move_dir(xl, n) : renaming_move_file(xl, stk, n);
         if (r == 0)
             r = posix_mdata_update(xl, &stk->caller, &n->to.obj, n->inode, NULL);
     }
