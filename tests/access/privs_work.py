@@ -3,10 +3,10 @@
 """The remaining set-id bits and security.capability of a file after each kind of change, by each kind of
 user.
 
-    privs_work.py table DIR [BRICK...]   a line for each case: how, who, mode before, what became of it. DIR is on the mount, or on
-                                         a file system; the capability is set and looked for on the bricks, or on the file there
-    privs_work.py hold FILE UID          opens the file as that user, and appends a line for each line read, telling the mode that it
-                                         sees afterwards
+    privs_work.py table DIR [BRICK...]   a line for each case: kind of change, user, old mode, result. DIR is on the mount, or on a
+                                         file system; the capability is set and read on the bricks, or on the file in DIR
+    privs_work.py hold FILE UID          opens the file as that user, and appends a line for each line read; prints the mode of the
+                                         file after each line
     privs_work.py writes FILE UID N      writes N pieces of 4 KiB, at once
 """
 import ctypes

@@ -134,7 +134,7 @@ class Rows:
         shutil.rmtree(base)
 
     def lone(self):
-        """One file at a time: create, write, fsync, close, unlink, with time between for what is kept."""
+        """One file at a time: create, write, fsync, close, unlink."""
         for i in range(10):
             name = os.path.join(self.mnt, f"lone{i}")
             fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)

@@ -122,7 +122,7 @@ def idle(svg, y, results):
 
 
 def extras(svg, y, results):
-    """What get0 and the accountings add, in ns, on one scale."""
+    """The added cost of get0 and of the accountings, in ns, on one scale."""
     bars = []
     run = results["runs"][-1]
     for r in run.get("get0") or []:

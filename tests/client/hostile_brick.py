@@ -4,13 +4,14 @@
 
     hostile_brick.py BRICK-PORT OUT [--seed N] [--one-in N] [--by DIR]
 
-Writes its port into the file OUT. Of the answers of fops one in N (10) is changed: words of it (numbers, lengths, gfids, modes), its
-names, its result; it is that of another call, comes twice, late, cut short or not at all; or a callback goes before it, of any kind and
-with anything in it. Of logins one in 8 N. SIGUSR1: from now on nothing is changed, and connections begin anew, so that what was said in
-them no longer counts. SIGUSR2: it lies again. SIGTERM ends it and prints how much it has changed, in how many ways.
+Writes the port of the proxy into the file OUT. One answer in N (10) of the fops is changed: words of the answer (numbers, lengths, gfids,
+modes), names, or the result. Or the answer of another call is sent instead, or the answer is sent twice, late, cut short or not at all, or a
+callback of any kind and with any contents is sent before the answer. Of the answers to logins one in 8 N is changed. After SIGUSR1 no answer
+is changed, and connections begin anew, so that earlier lies no longer count. After SIGUSR2 the proxy lies again. SIGTERM ends the proxy,
+which prints the number of changes of each kind.
 
---by DIR: the file DIR/mode says in which way answers of fops are changed (KINDS), and how many of a hundred; without it none is. DIR/did
-counts them. Logins pass.
+--by DIR: the file DIR/mode says in which way answers of fops are changed (KINDS), and how many of a hundred. Without the file no answer is
+changed. DIR/did counts the changes. Logins pass.
 """
 import argparse
 import collections

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """mangling_work.py MOUNT PROBE SECONDS MAX: file operations of all kinds below MOUNT for SECONDS, with any result.
-Each has to end within MAX seconds. PROBE, a file of 1 MiB whose blocks say what they are, is read: what comes
-without an error has to be right when MOUNT's brick is one that mangles no data (PROBE is then given; else "-").
-Prints TAP lines."""
+Each has to end within MAX seconds. PROBE, a file of 1 MiB whose blocks say what they are, is read: if
+MOUNT's brick mangles no data, a read without an error must return the right bytes. For a brick that mangles data
+PROBE is "-". Prints TAP lines."""
 import collections
 import errno
 import fcntl

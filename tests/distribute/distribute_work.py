@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""distribute_work.py DIR STEPS SEED: the same steps each time, and what each came to: a line a step that failed.
+"""distribute_work.py DIR STEPS SEED: the same steps each time. Prints a line for each failed step, with the error.
 
-Names are few, so that they are renamed onto each other, linked, removed and made again, on all subvolumes."""
+There are few names, so that names are renamed onto each other, linked, removed and made again, on all subvolumes."""
 import errno
 import os
 import random

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""migrate_work.py MOUNT DIR: writes while files are moved between bricks. Each large file is open twice, is written through both at random
-places, and read back; what it must hold is kept here. New files are made all the while. While DIR/calm is there,
-one large file is written a second: a copy that is overtaken by a write fails, and is tried again by who moves files. DIR/stop ends it:
-everything is compared, and DIR/manifest says what each file holds, for a look through another mount. Prints TAP lines; DIR/progress has the number of rounds."""
+"""migrate_work.py MOUNT DIR: writes while files are moved between bricks. Each large file has two
+descriptors, is written through both at random places, and read back; the program keeps the expected contents. New files are made
+all the while. As long as DIR/calm exists, only one large file is written a second: a copy that a write overtakes fails, and the
+rebalance copies the file again. After DIR/stop exists, all files are compared, and DIR/manifest gets the checksum of each file, for a
+comparison through another mount. Prints TAP lines; DIR/progress has the number of rounds."""
 import errno
 import hashlib
 import os

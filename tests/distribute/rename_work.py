@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""rename_work.py MOUNT OTHER COUNT: files are renamed through MOUNT, whose kernel believes what it has once looked up, after OTHER has
-changed them. Prints what is wrong, a line each."""
+"""rename_work.py MOUNT OTHER COUNT: renames files through MOUNT, whose kernel keeps old lookups for valid, after OTHER has
+changed the files. Prints a line for each fault."""
 import errno
 import os
 import sys
@@ -28,7 +28,7 @@ def rename(old, new):
 
 
 def seen(name):
-    """What the other mount sees: None, "folder" or the file's text."""
+    """Returns the other mount's view of the name: None, "folder" or the file's text."""
     path = os.path.join(other, name)
     if not os.path.lexists(path):
         return None

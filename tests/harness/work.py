@@ -109,7 +109,7 @@ class Work:
 
 
 def tree(work, files):
-    """Every tenth object is a folder. Hard links come last: what changes one of two names would change the other."""
+    """Every tenth object is a folder. Hard links come last: a change of a file with two names would change the contents of both names."""
     folders = ["."]
     for i in range(files):
         name = f"{work.dice.choice(folders)}/n{i}"

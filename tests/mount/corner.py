@@ -41,7 +41,7 @@ def name_of(error):
 
 
 def result(function, *args, **kwargs):
-    """`ok`, or what the call returned when that is no descriptor, or the errno's name."""
+    """Returns `ok` if the call returned None, else the returned value as text, or the name of the errno."""
     try:
         value = function(*args, **kwargs)
     except OSError as error:

@@ -310,7 +310,7 @@ def rename_without_replacing(top):
 
 @case
 def many_links(top):
-    """As many names of one file in two folders as a brick allows without options; they go one by one."""
+    """The most names of one file in two folders that a brick allows without options, and their removal in turn."""
     os.mkdir(top + "/a")
     os.mkdir(top + "/b")
     put(top + "/a/0")

@@ -109,7 +109,7 @@ def names_by_class(top):
 
 @case
 def a_way_without_search(top):
-    """A folder far above that one may not search; one may be in it already, or hold it open."""
+    """A folder above the working folder, without search permission for the user: calls by path, by the working folder and by descriptor."""
     os.makedirs(top + "/far/mid/near")
     for folder in ("far", "far/mid", "far/mid/near"):
         own("%s/%s" % (top, folder), 0o777)
@@ -146,7 +146,7 @@ def a_way_without_search(top):
 
 @case
 def folders_moved_by_users(top):
-    """A folder that goes elsewhere changes its `..`: who may not write to it may not move it there."""
+    """A move of a folder to another parent changes the folder's `..`: a user without write permission on the folder cannot move it."""
     os.chmod(top, 0o777)
     for mode, owner, where, full in itertools.product((0o000, 0o100, 0o200, 0o300, 0o555, 0o755, 0o777), (ALICE, BOB), ("here", "there", "over"), (False, True)):
         base = "%s/%o-%d-%s-%d" % (top, mode, owner, where, full)
@@ -166,7 +166,7 @@ def folders_moved_by_users(top):
 
 @case
 def sticky_both_ways(top):
-    """A sticky source, a sticky target, or both; what is replaced is one's own, another's, or root's."""
+    """A sticky source, a sticky target, or both; the replaced object belongs to the user, to another user, or to root."""
     os.chmod(top, 0o777)
     kinds = (("regular", "regular"), ("dir", "dir"), ("symlink", "regular"), ("fifo", "symlink"))
     for (kind, old), mine, theirs, source, target in itertools.product(kinds, (0, ALICE, BOB), (None, 0, ALICE, BOB), (0o777, 0o1777), (0o777, 0o1777)):

@@ -268,7 +268,7 @@ APPENDED, APPEND_END = 80, 15
 
 
 def appended(number):
-    """What a writer appends, a piece a write, in bytes that nobody else uses: 16 * number + a digit."""
+    """Yields the appended pieces of a writer, one for each write, in bytes that no other writer uses: 16 * number + a digit."""
     for i in range(APPENDED):
         digits = [int(digit) for digit in "%05d" % i] + [10] * (i % 90) + [APPEND_END]
         yield bytes(128 + 16 * number + digit for digit in digits)

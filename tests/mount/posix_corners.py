@@ -4,8 +4,8 @@
 
     posix_corners.py DIR [--only SUBSTRING]       as root; DIR is empty and leads there with mode 755
 
-The same calls on the bricks' own file system print what should come: the two outputs are compared. A line is `CASE: RESULT`, where RESULT
-is `ok`, an errno's name, or what was asked for. A case has a folder of its own. Users are taken on by effective ids."""
+The same calls on the bricks' own file system print the expected results: the two outputs are compared. A line is `CASE: RESULT`, where RESULT
+is `ok`, an errno's name, or the requested value. A case has a folder of its own. Calls of users run under effective ids."""
 import itertools
 import os
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""switch_work.py MOUNT OTHER DIR: uses what was opened before the volume's layers changed: locks, files without a name, a list that is
-read half, a folder that was removed, a file that is written. OTHER is another client's mount point, which tries to get the locks. DIR/round
-says how many changes there have been; DIR/stop ends it. Prints TAP lines."""
+"""switch_work.py MOUNT OTHER DIR: uses objects that were opened before the volume's layers changed: locks, files without a name, a
+half-read listing, a removed folder, a file that is written. OTHER is the mount point of another client, which tries to get the locks.
+DIR/round has the number of changes so far; DIR/stop ends the program. Prints TAP lines."""
 import errno
 import fcntl
 import os

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """write_behind_work.py: guarantees for applications while a mount answers writes early.
 
-    write_behind_work.py shadow A B OPS     OPS random changes of a file in A, through several open files, each look at it compared
-                                            with a shadow; B, another mount of the same folder, sees it after each close
-    write_behind_work.py fill FILE          writes until there is no more room: somebody has to say so, and what fsync confirms is there
-    write_behind_work.py stream FILE COUNT  writes blocks around a ring until the mount is gone; COUNT is a file with how many have been
-                                            answered
-    write_behind_work.py ring FILE COUNT    FILE has each of these blocks that was not overwritten, or a later one in its place
-    write_behind_work.py small FILE N PID   N bytes, 16 at a time, while the process of the bricks is stopped; then it goes on, and a close
+    write_behind_work.py shadow A B OPS     OPS random changes of a file in A, through several descriptors; each read is compared with a
+                                            shadow copy, and after each close so is a read through B, another mount of the folder
+    write_behind_work.py fill FILE          writes until the volume is full: a call must fail, and the data that fsync confirmed must be in FILE
+    write_behind_work.py stream FILE COUNT  writes blocks around a ring until the mount has ended; the file COUNT has the number of answered
+                                            blocks
+    write_behind_work.py ring FILE COUNT    checks that FILE has each answered block, or a later block in the same place
+    write_behind_work.py small FILE N PID   writes N bytes, 16 at a time, while PID, the process of the bricks, is stopped; closes after it continues
 """
 import errno
 import os
@@ -168,7 +168,7 @@ def ring(path, count):
 
 
 def has_stopped(pid):
-    """Its threads stop one by one, when each gets to run."""
+    """Returns whether all threads of the process have stopped. Each thread stops only when it gets to run."""
     states = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as f:

@@ -3,8 +3,8 @@
 """hungry_replicas.py work FOLDER WHO SECONDS RECORD: makes, writes, overwrites, renames and removes files for so long, keeps a record.
 hungry_replicas.py check FOLDER RECORD...: each file of the records has the acknowledged writes of its writer.
 
-Each file has blocks of 4 KiB; a block says its file, its place and which write of it this was. The record has a line for each block that
-was acknowledged by an fsync after it: the write that is there must be that one or a later one."""
+Each file has blocks of 4 KiB; a block names its file, its place and the number of the write. The record has a line for each block
+that a later fsync acknowledged: the block in the file must be of that write or of a later write."""
 import collections
 import errno
 import os

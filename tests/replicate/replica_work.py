@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """Work on a replicated volume, and its results on a brick.
 
-    replica_work.py prepare DIR      files and folders that the next one changes
+    replica_work.py prepare DIR      makes the files and folders for the command change
     replica_work.py change DIR       one change of each kind, most on an object of its own
-    replica_work.py random DIR SEED  random changes until SIGTERM, each followed by a look at what must be there; says the number of
-                                     each on standard output when it is done, and "well" in the end
-    replica_work.py truncate FILE COPY N   truncates it by path; says how often its copy on a brick is still marked as dirty then
-    replica_work.py marks BRICK...   who accuses whom: path, counter, value in hex, for every counter that is not zero; and what
-                                     the heal indices name. Gfids as paths, the volume's name left out, bricks one after the other
+    replica_work.py random DIR SEED  random changes until SIGTERM, each followed by a check of the contents; prints the number of
+                                     each finished change, and "well" in the end
+    replica_work.py truncate FILE COPY N   truncates FILE N times by path; prints how often COPY, the file on a brick, is still dirty afterwards
+    replica_work.py marks BRICK...   prints path, name and value in hex of every counter that is not zero, and the entries of the heal
+                                     indices; gfids as paths, without the volume's name, one brick after the other
 """
 import itertools
 import os

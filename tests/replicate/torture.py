@@ -4,10 +4,10 @@
 
 Reads a command a line and answers with lines, the last of which is `.`:
     write MNT STATE WRITERS SEED          starts the writers
-    end STATE                             ends them and waits; a line for each that a living mount refused a call
-    heal LIMIT MNT|- BRICK...             waits until nothing is pending, and looks at each name of MNT again and again; else what is
+    end STATE                             ends the writers and waits; a line for each writer that a living mount refused a call
+    heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; else prints the pending heals
     compare REPLICAS yes|no BRICK...      differences between replicas; yes: the last of each set is an arbiter
-    verify MNT STATE                      differences between the mount and what the writers were told
+    verify MNT STATE                      differences between the mount and the acknowledged changes of the writers
     calls STATE                           how many calls were acknowledged
 """
 import contextlib

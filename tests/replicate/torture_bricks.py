@@ -140,5 +140,5 @@ def compare_set(bricks, arbiter):
 
 
 def compare(bricks, replicas, arbiter):
-    """The differences between the replicas of each set. Lines that begin with `linkto:` and `times:` are what heals leave that harms no data."""
+    """The differences between the replicas of each set. Lines that begin with `linkto:` and `times:` are differences that heals leave and that harm no data."""
     return [line for first in range(0, len(bricks), replicas) for line in compare_set(bricks[first:first + replicas], arbiter)]

@@ -311,7 +311,7 @@ class Writer:
         return status
 
     def mount_is_dead(self):
-        """A living mount says ENOTCONN too, when it finds too few bricks; a dead one says it of its root as well."""
+        """A living mount, too, answers ENOTCONN when too few bricks are up; only a dead mount answers ENOTCONN for its root."""
         try:
             os.stat(self.mnt)
             os.listdir(self.mnt)

@@ -313,7 +313,7 @@ def devices_and_fifos_are_never_opened():
     serves()
 
 
-# -- a local user of the server, who may rename in the brick itself -----------------------------------------------------
+# -- a local user of the server with permission to rename in the brick itself ------------------------------------------
 
 def local_race(seconds, folder, moved, target):
     """In a process of its own: the folder and a symlink in its place, by turns. The child's pid."""
