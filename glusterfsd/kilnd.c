@@ -17,6 +17,7 @@
 #include <urcu.h>
 
 #include "base/read-section.h"
+#include "base/reason.h"
 #include "base/rights.h"
 #include "data/dict.h"
 #include "event/pump.h"
@@ -38,6 +39,7 @@
 #include "mem/mem-pool.h"
 #include "rpc/client/glusterd-calls.h"
 #include "rpc/server/rpc-server.h"
+#include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "volumes/front.h"
 #include "xlators/protocol/server/server.h"
@@ -348,7 +350,11 @@ start(void)
 
     if (status)
         return status;
-    int err = workers_start(&(struct worker_options){0});
+    struct reason why = {""};
+    int err = tls_management_begin(options.is_secure_given, options.is_secure, &why);
+    if (err)
+        return give_up(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
+    err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
     if ((status = begin()) || (status = open_state()) || (status = listen_for_questions()) ||

@@ -33,6 +33,7 @@ struct kilnd_options {
     int volfile_port;         /* --port; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
     bool is_strict;           /* --strict-features */
+    bool is_secure_given, is_secure; /* --secure-mgmt */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */

@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/client/glusterd-calls.h"
+#include "rpc/transport/tls-config.h"
 #include "rpc/xdr/callback-program.h"
 
 enum { EXIT_NOT_CONNECTED = 107, RETRY_MS = 3000, ERROR_BYTES = 1024 };
@@ -545,6 +546,20 @@ unreachable(struct rpc_client *c, int err, void *arg)
     answer_main(NULL, EXIT_NOT_CONNECTED, error);
 }
 
+static void
+down(struct rpc_client *c, bool was_up, void *arg)
+{
+    char why[384], error[ERROR_BYTES];
+
+    (void)was_up;
+    (void)arg;
+    rpc_client_tls_failure(c, why, sizeof why);
+    if (!*why)
+        return;
+    snprintf(error, sizeof error, "%s: %s", rpc_client_name(c), why);
+    answer_main(NULL, EXIT_NOT_CONNECTED, error);
+}
+
 /* glusterd's calls: volfiles may have changed. The others concern other processes. */
 static void
 called(struct rpc_client *c, const struct rpc_call_head *head, struct xdr *args, void *arg)
@@ -567,7 +582,7 @@ gone(void *arg)
 }
 
 static const struct rpc_client_ops client_ops = {
-    .connected = connected, .unreachable = unreachable, .called = called, .gone = gone};
+    .connected = connected, .down = down, .unreachable = unreachable, .called = called, .gone = gone};
 
 int
 management_start(const struct management_options *options)
@@ -581,7 +596,8 @@ management_start(const struct management_options *options)
                                                            .where = {.host = options->host,
                                                                      .path = options->unix_path,
                                                                      .port = options->port,
-                                                                     .wants_low_port = true},
+                                                                     .wants_low_port = true,
+                                                                     .tls = tls_management()},
                                                            .retry_min_ms = RETRY_MS,
                                                            .retry_max_ms = RETRY_MS,
                                                            .is_trusted = true},

@@ -9,6 +9,7 @@
 
 #include "coro/pool-control.h"
 #include "glusterfsd/kilnd.h"
+#include "rpc/transport/tls-config.h"
 #include "volumes/front.h"
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
@@ -84,7 +85,9 @@ static const struct argp_option table[] = {
      0},
     {"process-name", KEY_PROCESS_NAME, "NAME", 0, "Role of the process: only brick is accepted", 0},
     {"debug", KEY_DEBUG, NULL, 0, "Stay in the foreground, log level DEBUG, log to stderr", 0},
-    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL, "TLS to glusterd is not built: BOOL must be off",
+    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
+     "Encrypt connections to glusterd and of clients that ask for volfiles (default: on if "
+     "/var/lib/glusterd/secure-access exists)",
      0},
     /* Options of the stock brick process. kilnd ignores them and logs a line. */
     {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
@@ -129,16 +132,13 @@ note_ignored(struct kilnd_options *o, const struct argp_state *state)
         o->ignored[o->ignored_count++] = word;
 }
 
+/* A given option wins over the file secure-access. */
 static void
-check_secure(struct argp_state *state, const char *text)
+take_secure(struct kilnd_options *o, struct argp_state *state, const char *text)
 {
-    static const char *const off[] = {"off", "no", "false", "disable", "0"};
-
-    for (size_t i = 0; text && i < sizeof off / sizeof off[0]; i++) {
-        if (strcasecmp(text, off[i]) == 0)
-            return;
-    }
-    argp_error(state, "--secure-mgmt: TLS is not built: expected off");
+    o->is_secure_given = o->is_secure = true;
+    if (text && tls_management_word(text, &o->is_secure))
+        argp_error(state, "--secure-mgmt %s: expected on or off", text);
 }
 
 static void
@@ -283,7 +283,7 @@ take_option(int key, char *arg, struct argp_state *state)
         o->log_path = NULL;
         break;
     case KEY_SECURE:
-        check_secure(state, arg);
+        take_secure(o, state, arg);
         break;
     case KEY_IGNORED:
         note_ignored(o, state);

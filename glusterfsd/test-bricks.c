@@ -264,7 +264,7 @@ END_TEST
 /* Of a volfile that says what cannot be, the brick that serves learns nothing. */
 START_TEST(a_bad_attach_leaves_what_serves)
 {
-    static const struct twist bad[] = {{"server", NULL, " option transport.socket.ssl-enabled on\n"},
+    static const struct twist bad[] = {{"server", NULL, " option transport.socket.ssl-cert-depth -1\n"},
                                        {"posix", NULL, " option reserve -1\n"},
                                        {"upcall", "features/unheard-of", NULL},
                                        /* found only when the layers are set up */
@@ -477,8 +477,9 @@ static const struct bad_brick {
     {{"server", NULL, " option transport-type rdma\n"}, "transport-type"},
     {{"posix", NULL, " option volume-id no-uuid\n"}, "volume-id"},
     {{"trash", NULL, " option trash on\n option trash-dir ../out\n"}, "trash-dir"},
-    /* TLS is not built: nothing is sent in the clear for it */
-    {{"server", NULL, " option transport.socket.ssl-enabled on\n"}, "ssl-enabled"},
+    {{"server", NULL,
+      " option transport.socket.ssl-enabled on\n option transport.socket.ssl-own-cert /nowhere.pem\n"},
+     "/nowhere.pem: No such file"},
     {{"worm", NULL, " option retention-mode for-ever\n"}, "retention-mode"},
     /* a disk that is not this brick's: layers that are up already come down again */
     {{"posix", NULL, " option directory %s/missing\n"}, "missing"},
@@ -643,7 +644,7 @@ static const struct bad_brick bad_changes[] = {
     {{"io-threads", NULL, " option least-prio-threads none\n"}, "least-prio-threads"},
     {{"io-stats", NULL, " option latency-measurement on-and-off\n"}, "latency-measurement"},
     {{"server", NULL, " option all-squash 2\n"}, "all-squash"},
-    {{"server", NULL, " option transport.socket.ssl-enabled on\n"}, "ssl-enabled"},
+    {{"server", NULL, " option transport.socket.ssl-cert-depth -1\n"}, "ssl-cert-depth"},
     {{"upcall", "features/leases", NULL}, "restart"},
 };
 enum { BAD_CHANGES = sizeof bad_changes / sizeof bad_changes[0] };

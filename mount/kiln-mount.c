@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/reason.h"
 #include "data/dict.h"
 #include "event/worker.h"
 #include "fs/inode.h"
@@ -30,6 +31,7 @@
 #include "mount/helper.h"
 #include "mount/mount.h"
 #include "mount/shared.h"
+#include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "stack/coro-call.h"
 #include "xlators/mount/fuse/fuse.h"
@@ -111,7 +113,11 @@ start(void)
     if (status)
         return status;
     daemon_raise_descriptor_limit();
-    int err = workers_start(&(struct worker_options){0});
+    struct reason why = {""};
+    int err = tls_management_begin(options.is_secure_given, options.is_secure, &why);
+    if (err)
+        return give_up(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
+    err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
     mounts_begin(&(struct mounts_hooks){.empty = empty});

@@ -36,6 +36,7 @@ struct mount_options {
     unsigned kernel_option_count;
     unsigned server_port;
     bool is_foreground, acl, is_read_only;
+    bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
     bool is_shared; /* --shared: join the process that has others, or be it */
     bool joins;     /* mount.kiln: join it if there is one */
     const char *xlator_options[MOUNT_XLATOR_OPTIONS_MAX]; /* PATTERN.KEY=VALUE */

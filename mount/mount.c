@@ -548,12 +548,31 @@ end_all(struct mount *m, struct graph *g)
     CDS_INIT_LIST_HEAD(&m->old);
 }
 
+/* The error of a mount that ends before it could be used. */
+static void
+describe_early_end(struct mount *m, char *out, size_t size)
+{
+    struct reason why = {""};
+
+    if (m->graph && m->is_refused)
+        graph_refusal(m->graph, &why);
+    if (m->is_refused)
+        snprintf(out, size,
+                 "a brick does not let us in: %s (look at auth.allow, auth.reject, auth.ssl-allow, "
+                 "server.ssl and client.ssl of the volume, and at --subdir-mount)",
+                 why.text);
+    else
+        snprintf(out, size, "unmounted before it could be used");
+}
+
 static void
 take_down(struct mount *m)
 {
     struct spec *spec = m->spec;
     struct graph *g = m->graph;
+    char refusal[800];
 
+    describe_early_end(m, refusal, sizeof refusal);
     pthread_mutex_lock(&m->lock); /* who has pinned the graph before is waited for */
     m->spec = NULL;
     m->graph = NULL;
@@ -563,12 +582,7 @@ take_down(struct mount *m)
         fuse_unmount(g);
         end_all(m, g);
     }
-    settle(
-        m, m->settled ? EXIT_FAILURE : 0,
-        m->is_refused
-            ? "a brick does not let us in, for good: its words are in the log (auth.allow, auth.reject, or a "
-              "--subdir-mount that is not in the volume)"
-            : "unmounted before it could be used");
+    settle(m, m->settled ? EXIT_FAILURE : 0, refusal);
     log_event(LOG_INFO, NULL, "mount-left", "%s is no more", m->mountpoint);
 }
 

@@ -12,6 +12,7 @@
 #include "coro/pool-control.h"
 #include "mount/kiln-mount.h"
 #include "rpc/client/glusterd-calls.h"
+#include "rpc/transport/tls-config.h"
 
 const char *argp_program_version = PACKAGE_STRING;
 
@@ -23,6 +24,7 @@ enum {
     KEY_WRITES_BACK,
     KEY_ACL,
     KEY_READ_ONLY,
+    KEY_SECURE,
     KEY_FS_NAME,
     KEY_DUMP_DIR,
     KEY_POOLS,
@@ -103,6 +105,8 @@ static const struct argp_option table[] = {
      "source to show in the mount table (HOST:/VOLUME, or the path of the volfile)", 0},
     {"fs-display-name", 0, NULL, OPTION_ALIAS, NULL, 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "folder for statedumps (/var/run/gluster)", 0},
+    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
+     "encrypt the connection to glusterd (default: on if /var/lib/glusterd/secure-access exists)", 0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
      "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
@@ -120,7 +124,6 @@ static const struct argp_option table[] = {
     NOT_BUILT("print-netgroups"),
     UNLESS_OFF("enable-ino32"),
     UNLESS_OFF("no-root-squash"),
-    UNLESS_OFF("secure-mgmt"),
     {NULL, 0, NULL, 0, "Options of the stock client, accepted without effect:", GROUP_NO_EFFECT},
     NO_EFFECT_OF("attr-times-granularity", "NS"),
     NO_EFFECT_OF_BOOL("auto-invalidation"),
@@ -362,6 +365,11 @@ take_other_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_READ_ONLY:
         o->is_read_only = true;
+        break;
+    case KEY_SECURE:
+        o->is_secure_given = o->is_secure = true;
+        if (arg && tls_management_word(arg, &o->is_secure))
+            argp_error(state, "--secure-mgmt %s: expected on or off", arg);
         break;
     case KEY_POOL_OPTION:
         if (pool_control_set(arg))

@@ -11,6 +11,7 @@
 #include "graph/volfile.h"
 #include "log/log.h"
 #include "rpc/client/glusterd-calls.h"
+#include "rpc/transport/tls-config.h"
 #include "rpc/xdr/callback-program.h"
 
 enum { RETRY_MS = 3000 };
@@ -127,14 +128,13 @@ start(struct server *v)
 }
 
 static void
-unreachable(struct rpc_client *c, int err, void *arg)
+server_failed(struct server *v, const char *cause)
 {
-    struct server *v = arg;
     struct spec *s = v->spec;
     bool is_last = true;
     char why[512];
 
-    snprintf(why, sizeof why, "%s: %s", rpc_client_name(c), strerror(-err));
+    snprintf(why, sizeof why, "%s: %s", rpc_client_name(v->client), cause);
     pthread_mutex_lock(&s->lock);
     bool is_news = !v->has_failed;
 
@@ -151,12 +151,22 @@ unreachable(struct rpc_client *c, int err, void *arg)
 }
 
 static void
+unreachable(struct rpc_client *c, int err, void *arg)
+{
+    (void)c;
+    server_failed(arg, strerror(-err));
+}
+
+static void
 down(struct rpc_client *c, bool was_up, void *arg)
 {
     struct server *v = arg;
+    char why[512];
 
-    (void)c;
-    if (!was_up)
+    rpc_client_tls_failure(c, why, sizeof why);
+    if (*why)
+        server_failed(v, why);
+    if (!was_up || *why)
         return;
     pthread_mutex_lock(&v->spec->lock);
     v->has_failed = false; /* said anew if it does not come back */
@@ -197,7 +207,9 @@ make_server(struct server *v, struct spec *s, const char *host, uint16_t port)
     snprintf(name, sizeof name, "glusterd at %s", host);
     v->spec = s;
     v->client = rpc_client_new(&(struct rpc_client_options){.name = name,
-                                                            .where = {.host = host, .port = port},
+                                                            .where = {.host = host,
+                                                                      .port = port,
+                                                                      .tls = tls_management()},
                                                             .retry_min_ms = RETRY_MS,
                                                             .retry_max_ms = RETRY_MS,
                                                             .is_trusted = true},

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
+#include "rpc/transport/tls-config.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
 #include "volumes/volfile-text.h"
@@ -200,6 +201,14 @@ static const struct rpc_program portmap_program = {
 static const struct rpc_program *const programs[] = {&rpc_dump_program, &handshake_program, &portmap_program,
                                                      NULL};
 
+/* With management TLS no volfile leaves in clear. */
+static struct tls_config *
+management_config(bool *allows_plain)
+{
+    *allows_plain = false;
+    return tls_management() ? tls_config_ref(tls_management()) : NULL;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int
@@ -213,6 +222,7 @@ volfile_server_start(uint16_t port, uint16_t bricks_at, char *error, size_t erro
         snprintf(error, error_size, "no memory");
         return -ENOMEM;
     }
+    rpc_server_set_tls(server, management_config);
     listener = listener_open_tcp(NULL, port, &rpc_server_transport_ops, server, &err);
     if (!listener)
         snprintf(error, error_size, "cannot listen on port %u, where clients ask for volfiles: %s%s", port,

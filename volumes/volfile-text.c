@@ -238,6 +238,7 @@ server_layer(struct brick_file *b)
 {
     const struct volume *v = b->w.v;
     const char *reject = volume_option_of(v, "auth.reject");
+    const char *names = volume_option_of(v, "auth.ssl-allow");
     char key[VOLUME_BRICK_PATH_MAX + 64], name[VOLUME_NAME_MAX + 64];
 
     begin_named(&b->w, layer_name(&b->w, "protocol/server", name), "protocol/server");
@@ -253,6 +254,9 @@ server_layer(struct brick_file *b)
     snprintf(key, sizeof key, "auth.addr.%s.reject", b->path);
     if (reject)
         put_option(&b->w, key, reject);
+    snprintf(key, sizeof key, "auth.login.%s.ssl-allow", b->path);
+    if (names)
+        put_option(&b->w, key, names);
     end_named(&b->w, name, NULL);
 }
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,27 @@
 #include "mem/mem-pool.h"
 
 #define DRAIN_TELL_SEC 30
+
+void
+graph_note_refusal(struct graph *g, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    pthread_mutex_lock(&g->clients_lock);
+    if (!*g->refusal.text)
+        vsnprintf(g->refusal.text, sizeof g->refusal.text, format, args);
+    pthread_mutex_unlock(&g->clients_lock);
+    va_end(args);
+}
+
+void
+graph_refusal(struct graph *g, struct reason *out)
+{
+    pthread_mutex_lock(&g->clients_lock);
+    *out = g->refusal;
+    pthread_mutex_unlock(&g->clients_lock);
+}
 
 unsigned
 xlator_brick_facts(const struct xlator *xl)

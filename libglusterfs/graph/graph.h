@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <urcu/list.h>
 
+#include "base/reason.h"
 #include "graph/volfile.h"
 #include "stack/xlator.h"
 
@@ -44,12 +45,19 @@ struct graph {
      * graph_start(). */
     void (*watch)(struct graph *g, enum child_event event);
     void *maker; /* for the graph's creator */
+    struct reason refusal; /* graph_note_refusal(); under clients_lock */
     _Atomic uint32_t files; /* open files in its clients' fd tables: fs/fd.c */
     pthread_mutex_t clients_lock;
     struct cds_list_head clients; /* of struct brick_client, by its `link` */
     unsigned layers_up;           /* layers whose init has succeeded, counted from the bottom */
     unsigned layers_started;
 };
+
+/* Keeps the first text that says why a brick has refused this graph, or could not be trusted: the error of
+ * the program that mounts. Any thread. */
+void graph_note_refusal(struct graph *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Copies it; "": there is none. */
+void graph_refusal(struct graph *g, struct reason *out);
 
 /* The name of the brick of this volfile: the volume right below protocol/server. The string belongs to the
  * volfile. */

@@ -9,7 +9,7 @@
  * running brick, is refused instead.
  *
  * The rows of unbuilt.c are such features; their options are strings in the confs of their layers. An
- * option without which clients would read wrong data or send it in the clear (TLS, compression on the
+ * option without which clients would read wrong data or send it in the clear (compression on the
  * wire) is always refused, and so is a layer of an unknown type, unless its options leave it off. */
 #ifndef KILN_GRAPH_UNBUILT_H
 #define KILN_GRAPH_UNBUILT_H

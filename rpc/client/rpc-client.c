@@ -11,6 +11,7 @@
 
 #include "log/log.h"
 #include "rpc/client/rpc-client-internal.h"
+#include "rpc/transport/tls-config.h"
 
 static const char *const state_names[] = {
     [CLIENT_IDLE] = "idle",
@@ -45,6 +46,7 @@ client_free(struct rpc_client *c)
     free(c->name);
     free(c->host);
     free(c->path);
+    tls_config_unref(c->where.tls);
     free(c);
 }
 
@@ -77,6 +79,8 @@ dial_locked(struct rpc_client *c)
     if (c->redirect_port)
         where.port = c->redirect_port;
     c->redirect_port = 0;
+    if (where.port == TLS_MANAGEMENT_PORT) /* as stock, by the number alone (gluster11 4.1) */
+        where.tls = tls_management();
     set_state_locked(c, CLIENT_CONNECTING);
     dialler_start(&c->dialler, &where);
 }
@@ -180,6 +184,7 @@ client_conn_closed(struct conn *conn, void *arg)
     atomic_store(&c->conn, NULL);
     c->ended = conn;
     c->losses++;
+    conn_tls_failure(conn, c->tls_failure, sizeof c->tls_failure);
     c->failures = was == CLIENT_UP ? 0 : c->failures + 1;
     if (was != CLIENT_CLOSED)
         set_state_locked(c, CLIENT_LOST);
@@ -268,7 +273,8 @@ rpc_client_redirect(struct rpc_client *c, uint16_t port)
 
 /* ---- functions for the owner ----------------------------------------------------------------- */
 
-static const struct transport_ops client_transport_ops = {client_accepted, client_record, client_conn_closed};
+static const struct transport_ops client_transport_ops = {
+    .accepted = client_accepted, .record = client_record, .closed = client_conn_closed};
 
 static int
 copy_dial_target(struct rpc_client *c, const struct dial_target *where)
@@ -278,6 +284,8 @@ copy_dial_target(struct rpc_client *c, const struct dial_target *where)
     c->path = where->path ? strdup(where->path) : NULL;
     c->where.host = c->host;
     c->where.path = c->path;
+    if (c->where.tls)
+        tls_config_ref(c->where.tls);
     return (where->host && !c->host) || (where->path && !c->path) ? -ENOMEM : 0;
 }
 
@@ -398,6 +406,14 @@ rpc_client_set_cred(struct rpc_client *c, uint32_t flavor)
 {
     assert(flavor == CRED_GLUSTERFS_V2 || flavor == CRED_GLUSTERFS_V3);
     atomic_store(&c->cred_flavor, flavor);
+}
+
+void
+rpc_client_tls_failure(struct rpc_client *c, char *out, size_t size)
+{
+    pthread_mutex_lock(&c->lock);
+    snprintf(out, size, "%s", c->tls_failure);
+    pthread_mutex_unlock(&c->lock);
 }
 
 const char *

@@ -95,6 +95,8 @@ void rpc_client_redirect(struct rpc_client *c, uint16_t port);
  * handshake. */
 void rpc_client_set_cred(struct rpc_client *c, uint32_t flavor);
 const char *rpc_client_name(const struct rpc_client *c);
+/* Copies why the last connection could not be encrypted; "": its end had another reason. In `down`. */
+void rpc_client_tls_failure(struct rpc_client *c, char *out, size_t size);
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 

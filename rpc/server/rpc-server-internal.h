@@ -9,6 +9,7 @@ struct rpc_server {
     const struct rpc_program *const *programs; /* ends with NULL */
     int (*accepted)(struct conn *c, void *arg);
     void (*closed)(struct conn *c, void *arg);
+    struct tls_config *(*tls)(bool *allows_plain); /* NULL: connections are plain */
     void *arg;
 };
 

@@ -39,6 +39,12 @@ rpc_server_set_accepted(struct rpc_server *s, int (*accepted)(struct conn *c, vo
 }
 
 void
+rpc_server_set_tls(struct rpc_server *s, struct tls_config *(*tls)(bool *allows_plain))
+{
+    s->tls = tls;
+}
+
+void
 rpc_server_free(struct rpc_server *s)
 {
     free(s);
@@ -279,7 +285,16 @@ conn_closed(struct conn *c, void *arg)
         s->closed(c, s->arg);
 }
 
+static struct tls_config *
+conn_tls_config(void *arg, bool *allows_plain)
+{
+    const struct rpc_server *s = arg;
+
+    return s->tls ? s->tls(allows_plain) : NULL;
+}
+
 const struct transport_ops rpc_server_transport_ops = {
+    .tls = conn_tls_config,
     .accepted = conn_accepted,
     .record = record_arrived,
     .closed = conn_closed,

@@ -78,6 +78,9 @@ struct rpc_server *rpc_server_new(const struct rpc_program *const *programs,
 /* Sets a function that is called for each new connection; non-zero refuses it. Before the first listener
  * is opened. */
 void rpc_server_set_accepted(struct rpc_server *s, int (*accepted)(struct conn *c, void *arg));
+/* Sets a function that says how connections are encrypted (transport_ops.tls). Before the first listener is
+ * opened. */
+void rpc_server_set_tls(struct rpc_server *s, struct tls_config *(*tls)(bool *allows_plain));
 /* Frees the server; called by its owner after `closed` of the last connection. */
 void rpc_server_free(struct rpc_server *s);
 /* The ops for listener_open_*(), with the server as arg. */

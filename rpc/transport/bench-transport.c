@@ -52,7 +52,8 @@ bench_closed(struct conn *c, void *arg)
     (void)arg;
 }
 
-static const struct transport_ops bench_ops = {bench_accepted, bench_record, bench_closed};
+static const struct transport_ops bench_ops = {
+    .accepted = bench_accepted, .record = bench_record, .closed = bench_closed};
 
 /* ---- the clients ----------------------------------------------------------------------------- */
 

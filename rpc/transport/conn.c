@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -53,6 +54,10 @@ conn_free(struct conn *c)
     send_drop_moments(c);
     flow_return_credit_locked(c);
     iobuf_unref(c->apart);
+    struct tls *tls = atomic_load(&c->tls);
+
+    if (tls || c->tls_unused)
+        tls_free(tls ? tls : c->tls_unused);
     close(c->src.fd);
     pthread_mutex_destroy(&c->lock);
     mem_put(c);
@@ -107,6 +112,10 @@ conn_closed_job(struct worker_job *job)
 {
     struct conn *c = caa_container_of(job, struct conn, closed_job);
 
+    struct tls *tls = atomic_load(&c->tls);
+
+    if (tls)
+        tls_stop(tls);
     c->ops->closed(c, c->arg);
     receive_fini(c);
     admit_leave(c);
@@ -207,7 +216,9 @@ conn_event(struct event_source *src, uint32_t events)
 
     if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
         send_writable(c);
-    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP))
+    struct tls *tls = atomic_load_explicit(&c->tls, memory_order_relaxed);
+
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP) || (tls && tls_wants_event(tls)))
         receive_event(c, events);
 }
 
@@ -268,6 +279,7 @@ conn_new(int fd, const struct conn_origin *from, const struct transport_ops *ops
     c->src = (struct event_source){.fd = fd, .fn = conn_event, .gone = conn_gone};
     c->closed_job.run = conn_closed_job;
     c->read_job.run = receive_read_job;
+    c->flush_job.run = send_flush_job;
     timer_init(&c->patience, receive_patience_due);
     pthread_mutex_init(&c->lock, NULL);
 
@@ -305,6 +317,32 @@ conn_register(struct conn *c)
     conn_busy_put(c);
 }
 
+/* A local socket beside the one of TCP has no TLS: its peers come by TCP where TLS is demanded. 0 or -errno,
+ * also if the peer may not be there. */
+static int
+conn_choose_tls(struct conn *c, const struct conn_origin *from)
+{
+    bool allows_plain = false, is_by_port = c->is_tcp || c->peer.ss_family != AF_UNIX;
+    struct tls_config *config = from->is_dialled                ? from->tls ? tls_config_ref(from->tls) : NULL
+                                : c->ops->tls && is_by_port ? c->ops->tls(c->arg, &allows_plain)
+                                                            : NULL;
+
+    if (!config)
+        return 0;
+    if (!c->is_tcp) {
+        tls_config_unref(config);
+        if (allows_plain)
+            return 0;
+        tls_send_refusal(c->src.fd);
+        log_event(LOG_WARNING, NULL, "tls-local-refused",
+                  "a client of this machine speaks without TLS, which this port demands");
+        return -EACCES;
+    }
+    struct tls *tls = tls_new(c, config, allows_plain);
+    atomic_init(&c->tls, tls);
+    return tls ? 0 : -ENOMEM;
+}
+
 int
 conn_start(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg)
 {
@@ -318,7 +356,7 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
         close(fd);
         return -ENOMEM;
     }
-    bool is_admitted = admit_enter(c);
+    bool is_admitted = conn_choose_tls(c, from) == 0 && admit_enter(c);
 
     if (!is_admitted || ops->accepted(c, arg)) {
         admit_leave(c);
@@ -331,6 +369,8 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
     transport.count++;
     transport.past.accepted++;
     pthread_mutex_unlock(&transport.lock);
+    if (atomic_load(&c->tls))
+        tls_start(atomic_load(&c->tls));
     conn_register(c);
     return 0;
 }
@@ -408,6 +448,26 @@ const struct sockaddr_storage *
 conn_peer(const struct conn *c)
 {
     return &c->peer;
+}
+
+const char *
+conn_tls_name(const struct conn *c)
+{
+    const struct tls *tls = atomic_load(&c->tls);
+
+    return tls ? tls_peer_name(tls) : NULL;
+}
+
+void
+conn_tls_failure(struct conn *c, char *out, size_t size)
+{
+    struct tls *tls = atomic_load(&c->tls);
+
+    *out = '\0';
+    if (tls)
+        tls_failure(tls, out, size);
+    else if (c->is_tls_demanded)
+        snprintf(out, size, "the peer demands TLS, and this side speaks without (client.ssl is off)");
 }
 
 unsigned

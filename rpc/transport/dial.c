@@ -164,7 +164,7 @@ finish(struct dialler *d, int err)
 {
     int fd = d->src.fd;
     struct sockaddr_storage local_to = d->local_to;
-    struct conn_origin from = {.is_tcp = d->is_tcp, .is_dialled = true};
+    struct conn_origin from = {.is_tcp = d->is_tcp, .is_dialled = true, .tls = d->tls};
 
     if (local_to.ss_family) {
         from.is_tcp = false;
@@ -285,7 +285,8 @@ dialler_start(struct dialler *d, const struct dial_target *target)
     d->is_cancelled = d->asks = false;
     d->is_tcp = !target->path;
     d->wants_low_port = d->is_tcp && target->wants_low_port;
-    d->wants_local = d->is_tcp && target->wants_local && !target->wants_low_port;
+    d->tls = d->is_tcp ? target->tls : NULL;
+    d->wants_local = d->is_tcp && target->wants_local && !target->wants_low_port && !d->tls;
     d->local_to = (struct sockaddr_storage){0};
     d->timeout_ms = target->timeout_ms ? target->timeout_ms : DIAL_TIMEOUT_MS;
     if (d->is_tcp)

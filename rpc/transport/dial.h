@@ -34,6 +34,7 @@ struct dial_target {
     bool wants_low_port;
     bool wants_local; /* by local-socket.h, if kilnd listens there and no low port is wanted */
     unsigned timeout_ms; /* for each address; 0: DIAL_TIMEOUT_MS */
+    struct tls_config *tls; /* lent until the outcome; NULL: plain */
 };
 
 struct dialler;
@@ -55,6 +56,7 @@ struct dialler {
     bool is_tcp, wants_low_port, wants_local;
     struct sockaddr_storage local_to; /* reached by a local socket; family 0: it is not */
     unsigned timeout_ms;
+    struct tls_config *tls;
     struct addrinfo *addresses, *next; /* all, of getaddrinfo(); those not tried yet */
     struct addrinfo unix_address;      /* a list of one */
     struct sockaddr_un unix_to;

@@ -10,6 +10,8 @@ libkiln_rpc_a_SOURCES += \
 	rpc/transport/port.c rpc/transport/port.h \
 	rpc/transport/receive.c \
 	rpc/transport/send.c \
+	rpc/transport/tls.c rpc/transport/tls.h rpc/transport/tls-internal.h \
+	rpc/transport/tls-config.c rpc/transport/tls-config.h rpc/transport/tls-options.h \
 	rpc/transport/transport-internal.h \
 	rpc/transport/transport.h \
 	rpc/transport/unix-name.c rpc/transport/unix-name.h
@@ -37,3 +39,7 @@ rpc_transport_test_local_socket_LDADD = $(TEST_LIBS)
 noinst_PROGRAMS += rpc/transport/bench-transport
 rpc_transport_bench_transport_SOURCES = rpc/transport/bench-transport.c
 rpc_transport_bench_transport_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-tls
+rpc_transport_test_tls_SOURCES = rpc/transport/test-tls.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+rpc_transport_test_tls_LDADD = $(TEST_LIBS)

@@ -72,6 +72,7 @@ enum turn {
     TURN_FULL,    /* there may be more */
     TURN_PAUSED,  /* too much is under way */
     TURN_STARVED, /* no memory to read into */
+    TURN_STEP,    /* a thread for handshakes is the reader for a while (tls.h) */
     TURN_DEAD,
 };
 
@@ -198,7 +199,8 @@ read_and_run(struct conn *c)
         bool is_drained = false;
 
         turn = read_turn(c, b, &is_drained);
-        if (turn == TURN_FULL || turn == TURN_STARVED || turn == TURN_DEAD || reader_release(c))
+        if (turn == TURN_FULL || turn == TURN_STARVED || turn == TURN_STEP || turn == TURN_DEAD ||
+            reader_release(c))
             break;
     }
     /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more.
@@ -208,6 +210,9 @@ read_and_run(struct conn *c)
         worker_post_any(&c->read_job);
     } else if (turn == TURN_STARVED) {
         wait_for_memory(c);
+    } else if (turn == TURN_STEP) {
+        atomic_fetch_add(&c->busy, 1);
+        tls_hand_over(atomic_load(&c->tls));
     } else if (turn == TURN_DEAD) {
         conn_kill(c);
     }
@@ -368,11 +373,36 @@ take_mark(struct conn *c)
     return c->mark_have == TRANSPORT_MARK_BYTES;
 }
 
+/* The mark is none: the peer has TLS and this side has not, or the other way round. */
+static int
+refuse_other_kind(struct conn *c)
+{
+    char peer[TLS_PEER_BYTES];
+
+    tls_peer_text(c, peer);
+    c->is_tls_demanded = c->is_dialled;
+    if (c->is_dialled) {
+        log_event(LOG_WARNING, NULL, "tls-demanded",
+                  "connection to %s failed: the peer demands TLS, and this side speaks without (client.ssl "
+                  "is off)",
+                  peer);
+        return -EPROTO;
+    }
+    tls_send_refusal(c->src.fd);
+    log_event(LOG_WARNING, NULL, "tls-not-here",
+              "connection from %s failed: the peer speaks TLS, and no brick of this port does (server.ssl is "
+              "off)",
+              peer);
+    return -EPROTO;
+}
+
 static int
 begin_fragment(struct conn *c)
 {
     uint32_t mark;
 
+    if (c->is_dialled ? tls_is_alert(c->mark) : tls_is_hello(c->mark))
+        return refuse_other_kind(c);
     memcpy(&mark, c->mark, sizeof mark);
     mark = __builtin_bswap32(mark);
     c->mark_have = 0;
@@ -622,19 +652,32 @@ make_room(struct conn *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* One system call. Positive: bytes; 0: the peer has closed; -errno. */
+/* One system call, or more with TLS. Positive: bytes; 0: the peer has closed; -errno. */
 static ssize_t
-receive(struct conn *c, bool *is_short)
+receive_bytes(struct conn *c, void *to, size_t room, bool *is_short)
 {
-    size_t room = c->in->size - c->in_end;
+    struct tls *tls = atomic_load_explicit(&c->tls, memory_order_relaxed);
     ssize_t n;
 
+    if (tls)
+        return tls_receive(tls, to, room, is_short);
     do {
-        n = recv(c->src.fd, c->in->bytes + c->in_end, room, MSG_DONTWAIT);
+        n = recv(c->src.fd, to, room, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
     *is_short = (size_t)n < room;
+    return n;
+}
+
+/* As receive_bytes(), into the buffer. */
+static ssize_t
+receive(struct conn *c, bool *is_short)
+{
+    ssize_t n = receive_bytes(c, c->in->bytes + c->in_end, c->in->size - c->in_end, is_short);
+
+    if (n < 0)
+        return n;
     c->in_end += (size_t)n;
     count_up(&c->reads, 1);
     count_up(&c->bytes_in, (uint64_t)n);
@@ -661,20 +704,15 @@ begin_skipping(struct conn *c)
     return true;
 }
 
-/* One system call, as receive(); what it reads is dropped. */
+/* As receive(); what it reads is dropped. */
 static ssize_t
 skip(struct conn *c, struct batch *b, bool *is_short)
 {
     char nowhere[16384];
-    size_t wanted = min_size(c->fragment_left, sizeof nowhere);
-    ssize_t n;
+    ssize_t n = receive_bytes(c, nowhere, min_size(c->fragment_left, sizeof nowhere), is_short);
 
-    do {
-        n = recv(c->src.fd, nowhere, wanted, MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
     if (n < 0)
-        return -errno;
-    *is_short = (size_t)n < wanted;
+        return n;
     count_up(&c->reads, 1);
     count_up(&c->bytes_in, (uint64_t)n);
     c->fragment_left -= (uint32_t)n;
@@ -685,11 +723,40 @@ skip(struct conn *c, struct batch *b, bool *is_short)
     return n;
 }
 
+/* TURN_FULL: the caller reads on; else the turn ends. */
+static enum turn
+receive_advance_tls(struct conn *c, struct tls *tls)
+{
+    switch (tls_advance(tls)) {
+    case TLS_GO:
+        return TURN_FULL;
+    case TLS_PLAIN:
+        c->tls_unused = tls;
+        atomic_store(&c->tls, NULL);
+        return TURN_FULL;
+    case TLS_STEP:
+        admit_buffers(c, TLS_SHAKING_BYTES);
+        return TURN_STEP;
+    case TLS_WAIT:
+        return TURN_DRAINED;
+    default:
+        return TURN_DEAD;
+    }
+}
+
 /* Reads and cuts until there is nothing more, or enough for a turn. A short read has drained the socket
  * (epoll(7)), except when the peer has hung up: then the end is still to be read, and no event will tell. */
 static enum turn
 read_turn(struct conn *c, struct batch *b, bool *is_drained)
 {
+    struct tls *tls = atomic_load_explicit(&c->tls, memory_order_relaxed);
+
+    if (tls && !c->is_dead) {
+        enum turn turn = receive_advance_tls(c, tls);
+
+        if (turn != TURN_FULL)
+            return turn;
+    }
     for (size_t turn_bytes = 0;;) {
         if (c->is_dead)
             return TURN_DEAD;

@@ -22,6 +22,7 @@
 
 #include "base/moment.h"
 #include "base/spare.h"
+#include "coro/coroutine.h"
 #include "mem/mem-ids.h"
 #include "rpc/transport/transport-internal.h"
 
@@ -369,17 +370,31 @@ want_out_locked(struct conn *c, bool wants)
     return !c->is_registered ? 0 : event_modify(&c->src, EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0));
 }
 
-/* One sendmsg. True: look at the queue again. */
+/* As sendmsg(2); -errno instead of -1. */
+static ssize_t
+send_pieces(struct conn *c, struct iovec *iov, size_t count)
+{
+    struct tls *tls = atomic_load_explicit(&c->tls, memory_order_relaxed);
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+
+    if (tls)
+        return tls_send(tls, iov, count);
+    ssize_t n = sendmsg(c->src.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    return n < 0 ? -errno : n;
+}
+
+/* Sends once. True: look at the queue again. */
 static bool
 send_some_locked(struct conn *c, int *err)
 {
     struct iovec iov[SEND_IOVS];
-    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = gather_locked(c, iov)};
+    size_t count = gather_locked(c, iov);
 
     c->is_writable_again = false;
     pthread_mutex_unlock(&c->lock);
-    ssize_t n = sendmsg(c->src.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-    int failed = n < 0 ? errno : 0;
+    ssize_t n = send_pieces(c, iov, count);
+    int failed = n < 0 ? (int)-n : 0;
 
     pthread_mutex_lock(&c->lock);
     count_up(&c->writes, 1);
@@ -389,6 +404,10 @@ send_some_locked(struct conn *c, int *err)
     }
     if (failed == EINTR)
         return true;
+    if (failed == EPIPE && c->is_dialled && !atomic_load_explicit(&c->records, memory_order_relaxed)) {
+        c->is_blocked = true; /* the reader takes what the peer has said before it left, and ends this */
+        return false;
+    }
     if (failed == EAGAIN || failed == EWOULDBLOCK) {
         if (c->is_writable_again) /* the event came before we could say that we wait for it */
             return true;
@@ -398,6 +417,28 @@ send_some_locked(struct conn *c, int *err)
     }
     *err = -failed;
     return false;
+}
+
+/* Encryption needs more stack than a coroutine has: a worker sends instead. */
+static void
+send_post_flush(struct conn *c)
+{
+    if (atomic_exchange(&c->is_flush_posted, true))
+        return;
+    if (conn_busy_get(c))
+        worker_post(&c->flush_job);
+    else
+        atomic_store(&c->is_flush_posted, false);
+}
+
+void
+send_flush_job(struct worker_job *job)
+{
+    struct conn *c = caa_container_of(job, struct conn, flush_job);
+
+    atomic_store(&c->is_flush_posted, false);
+    send_flush(c);
+    conn_busy_put(c);
 }
 
 /* Sends what is queued, unless someone is at it. */
@@ -411,6 +452,11 @@ flush_and_unlock(struct conn *c)
         atomic_load_explicit(&is_held_back, memory_order_relaxed) && !c->is_dialled && conn_is_trusted(c);
     if (c->is_sending || c->is_blocked || !c->head || waits) {
         pthread_mutex_unlock(&c->lock);
+        return;
+    }
+    if (atomic_load_explicit(&c->tls, memory_order_relaxed) && coroutine_self()) {
+        pthread_mutex_unlock(&c->lock);
+        send_post_flush(c);
         return;
     }
     c->is_sending = true;

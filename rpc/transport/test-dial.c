@@ -51,7 +51,8 @@ serve_closed(struct conn *c, void *arg)
     (void)arg;
 }
 
-static const struct transport_ops server_ops = {serve_accepted, serve_record, serve_closed};
+static const struct transport_ops server_ops = {
+    .accepted = serve_accepted, .record = serve_record, .closed = serve_closed};
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
@@ -99,7 +100,8 @@ dial_failed(struct dialler *d, int err)
     tell(err);
 }
 
-static const struct transport_ops client_ops = {dialled, answered, client_closed};
+static const struct transport_ops client_ops = {
+    .accepted = dialled, .record = answered, .closed = client_closed};
 
 /* ---- fixture --------------------------------------------------------------------------------- */
 

@@ -193,7 +193,8 @@ echo_closed(struct conn *c, void *arg)
     echo.closed++;
 }
 
-const struct transport_ops echo_ops = {echo_accepted, echo_record, echo_closed};
+const struct transport_ops echo_ops = {
+    .accepted = echo_accepted, .record = echo_record, .closed = echo_closed};
 
 void
 echo_start(bool trusting)

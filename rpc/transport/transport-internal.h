@@ -7,6 +7,7 @@
  *   receive.c   bytes to records
  *   send.c      messages to bytes
  *   flow.c      how much a connection may have under way
+ *   tls.c       encryption and identity, between the socket and the two
  *
  * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a
  * record handler: its registration with the event loop, each batch of records, a posted read. When it reaches
@@ -22,6 +23,7 @@
 #include "event/timer.h"
 #include "event/worker.h"
 #include "rpc/transport/limits.h"
+#include "rpc/transport/tls.h"
 #include "rpc/transport/transport.h"
 
 struct mem_pool;
@@ -49,12 +51,17 @@ struct conn {
     const struct transport_ops *ops;
     void *arg;
     struct event_source src;
+    /* NULL: the connection is plain. Set before the connection is known; the reader clears it
+     * before the first record if the peer turns out to speak plain, and leaves it to conn_free(). */
+    _Atomic(struct tls *) tls;
+    struct tls *tls_unused;
     _Atomic(void *) user;
     atomic_bool is_trusted;
     _Atomic uint32_t calls_sent; /* conn_next_xid() */
     atomic_bool is_refused; /* closed by us: records that were cut are not run any more */
     bool is_tcp;
     bool is_dialled; /* opened by this side */
+    bool is_tls_demanded; /* by the peer, of this plain connection; the reader's until `closed` */
     struct cds_list_head link; /* all connections, under the transport's mutex */
     /* admit.c's, under its lock */
     struct cds_list_head stranger;
@@ -62,7 +69,8 @@ struct conn {
     unsigned address_slot;
     uint64_t since_ns;
     _Atomic size_t login_bytes; /* the reader's buffers before the login */
-    struct worker_job closed_job, read_job;
+    struct worker_job closed_job, read_job, flush_job;
+    atomic_bool is_flush_posted;
     struct sockaddr_storage peer;
 
     /* the reader's */
@@ -111,6 +119,7 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 struct conn_origin {
     bool is_tcp, is_dialled;
     const struct sockaddr_storage *peer; /* NULL: as the socket says */
+    struct tls_config *tls; /* of a dialled connection, lent; NULL: plain */
 };
 /* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
  * when it was refused; -ENOMEM, -EMFILE: `accepted` was not asked. */
@@ -140,6 +149,7 @@ int send_pools_init(void);
 void send_hold_back(bool holds);
 /* Sends what is queued, unless someone is at it. Never blocks. */
 void send_flush(struct conn *c);
+void send_flush_job(struct worker_job *job);
 /* The queue has gone, and nothing of it will be sent. */
 void send_drop_moments(struct conn *c);
 void send_writable(struct conn *c);

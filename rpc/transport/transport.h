@@ -31,6 +31,7 @@
 
 struct conn;
 struct listener;
+struct tls_config;
 
 /* One whole record without its mark(s). The first piece holds at least TRANSPORT_HEAD_BYTES or the whole
  * record, so that headers decode without crossing a border. The receiver owns the references. */
@@ -65,6 +66,9 @@ struct transport_ops {
     /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by
      * conn_send(). */
     void (*closed)(struct conn *c, void *arg);
+    /* How a connection accepted by TCP is encrypted: a reference to a config, or NULL: not at all. Sets
+     * *allows_plain if the peer may choose. The function may be NULL. */
+    struct tls_config *(*tls)(void *arg, bool *allows_plain);
 };
 
 /* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. `ops` and `arg` are kept,
@@ -130,6 +134,11 @@ const struct sockaddr_storage *conn_peer(const struct conn *c);
 /* A number that all accepted connections of one address have, to share something out by address: an IPv6
  * address counts by its /64, few other addresses have the same number, and unix sockets have 0. */
 unsigned conn_address_slot(const struct conn *c);
+/* The common name of the peer's verified certificate, "" if that has none; NULL: the connection is not
+ * encrypted. Lent as long as a reference. */
+const char *conn_tls_name(const struct conn *c);
+/* Copies why TLS ended the connection; "": it did not. */
+void conn_tls_failure(struct conn *c, char *out, size_t size);
 /* The address of ours that the peer has reached. 0 or -errno. From `accepted` or `record`. */
 int conn_local(const struct conn *c, struct sockaddr_storage *out);
 

@@ -83,7 +83,7 @@ closed(struct conn *c, void *arg)
     (void)arg;
 }
 
-static const struct transport_ops ops = {accepted, record, closed};
+static const struct transport_ops ops = {.accepted = accepted, .record = record, .closed = closed};
 
 /* Live objects times their size, of the pools for messages under way and for connections. */
 struct held {

@@ -3,7 +3,7 @@
 #
 # `gluster volume set`, `get` and `reset` of every brick option that glusterd knows, while a client has the volume
 # mounted: the brick accepts the option, stays online and serves, and the volume starts with it. For an option that
-# kilnd does not support, the brick's log names it: the brick serves without it, or, for TLS and compression, refuses
+# kilnd does not support, the brick's log names it: the brick serves without it, or, for compression, refuses
 # that option alone while all other options apply, and the volume does not start with it.
 # Covers: libglusterfs/data/option.c, libglusterfs/graph/reconfigure.c, libglusterfs/graph/unbuilt.c, doc/options.md
 
@@ -118,7 +118,7 @@ if [[ $BRICKD == kiln ]]; then
 changelog.changelog on changelog.on.is.not.built.*feature-not-built
 features.leases on leases.on.is.not.built.*feature-not-built
 features.sdfs on v-sdfs.*is.not.built.*feature-not-built
-server.ssl on ssl-enabled.*keeps.its.value.*option-refused
+server.ssl on ssl-enabled.*takes.effect.when.the.brick.starts.again.*option-waits
 END
     # Clients compress their writes from now on, so a brick does not start with the option. The script writes nothing
     # meanwhile.
@@ -138,14 +138,14 @@ END
     t_here "the brick serves after the refused limits" serves
 
     gl volume set v server.ssl on >/dev/null
-    t "glusterd accepts an option beside a refused option" gl volume set v features.read-only on
+    t "glusterd accepts an option beside an option that waits for a start" gl volume set v features.read-only on
     is_read_only() { ! { echo more >"$mnt/more"; } 2>/dev/null; }
-    t_here "the option beside the refused option takes effect" wait_for 120 "the brick to be read-only" is_read_only
+    t_here "the option beside the waiting option takes effect" wait_for 120 "the brick to be read-only" is_read_only
     gl volume set v features.read-only off >/dev/null
     t_here "the option loses its effect" wait_for 120 "the brick to be writable" serves
     gl volume stop v >/dev/null
-    t_not "the volume does not start with server.ssl" gl volume start v
-    t "the log names the reason" grep -qE 'ssl-enabled on: this feature is not built.*start-failed' "$log"
+    t_not "the volume does not start with server.ssl and without a certificate" gl volume start v
+    t "the log names the missing certificate" grep -qE 'glusterfs.pem: No such file.*start-failed' "$log"
     gl volume reset v server.ssl >/dev/null
     t "the volume starts without server.ssl" gl volume start v
     wait_for 120 "the brick" bricks_all_online v 1

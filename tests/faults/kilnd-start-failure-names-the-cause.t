@@ -77,7 +77,7 @@ for option in 'worm off/worm on' 'read-only off/read-only on' 'server-quota off/
 done
 
 changed 's/transport.socket.ssl-enabled .*$/x off/; s/option transport-type tcp/option transport-type tcp\n    option transport.socket.ssl-enabled on/'
-refuses 1 'ssl-enabled' "TLS, which is not built, without --strict-features" -f "$T/changed.vol" --brick-port 0
+refuses 1 'glusterfs.pem: No such file' "TLS without a certificate" -f "$T/changed.vol" --brick-port 0
 
 python3 -c '
 import signal, socket

@@ -46,7 +46,7 @@ PY
 volfile=$(ls /var/lib/glusterd/vols/v/v.*.vol | head -1)
 sed 's/option transport.socket.ssl-enabled off/option transport.socket.ssl-enabled on/' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
-t "an ATTACH of a volfile with TLS is refused by name: $said" grep -q ssl-enabled <<<"$said"
+t "an ATTACH of a volfile with TLS and without a certificate is refused: $said" grep -q glusterfs.pem <<<"$said"
 sed 's,type features/trash,type features/unheard-of,' "$volfile" >"$T/${volfile##*/}"
 said=$(attach "$T/${volfile##*/}")
 t "an ATTACH of a volfile with an unknown type is refused by name: $said" grep -q unheard-of <<<"$said"

@@ -137,7 +137,7 @@ closed(struct conn *c, void *arg)
     pthread_mutex_unlock(&got.lock);
 }
 
-static const struct transport_ops ops = {accepted, record, closed};
+static const struct transport_ops ops = {.accepted = accepted, .record = record, .closed = closed};
 
 static unsigned
 got_count(bool *is_closed)

@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "rpc/client/brick-peer.h"
 #include "stack/xlator.h"
+#include "rpc/transport/tls-options.h"
 
 struct client_conf {
     char *host, *brick, *username, *password, *subdir;
@@ -25,12 +26,14 @@ struct client_conf {
     int64_t port, ping_timeout_s, call_timeout_s;
     int transport;
     bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket;
+    struct tls_options tls;
 };
 
 enum { HELD_BUCKETS = 32 };
 
 struct client {
     struct xlator *xl;
+    struct tls_config *tls;            /* NULL: connections are plain */
     _Atomic(struct brick_peer *) peer; /* NULL: not started, or stopped; see above */
     atomic_bool is_serving;            /* logged in, and the fds are open again: fops are sent */
     uint16_t owner;                    /* for pools */

@@ -58,7 +58,7 @@ static const struct option client_options[] = {
     OPT_BOOL(struct client_conf, any_port, "client-bind-insecure", "on"),
     OPT_BOOL(struct client_conf, local_socket, "local-socket", "on"),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
-    OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
+    TLS_OPTIONS(struct client_conf, tls),
     OPT_IGNORED("event-threads"),
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("volfile-key"), /* for kadalu */
@@ -128,11 +128,17 @@ brick_down(struct brick_peer *p, void *arg)
     tell_parent(c, CHILD_DOWN);
 }
 
+/* A failure of TLS is no failure of the network: the program that mounts gets an error with the reason. */
 static void
 brick_unreachable(struct brick_peer *p, void *arg)
 {
-    (void)p;
-    tell_parent(arg, CHILD_DOWN);
+    struct client *c = arg;
+    char why[384];
+
+    rpc_client_tls_failure(brick_peer_client(p), why, sizeof why);
+    if (*why)
+        graph_note_refusal(c->xl->graph, "%s: %s", c->xl->name, why);
+    tell_parent(c, *why ? CHILD_REFUSED : CHILD_DOWN);
 }
 
 static void
@@ -146,6 +152,8 @@ brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
     (void)p;
     log_event(LOG_ERROR, c->xl, "client-refused", "the brick does not let us in: %s (%s)", words,
               strerror(op_errno));
+    if (is_for_good)
+        graph_note_refusal(c->xl->graph, "%s: %s (%s)", c->xl->name, words, strerror(op_errno));
     tell_parent(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
 }
 
@@ -511,6 +519,13 @@ client_init(struct xlator *xl, struct reason *why)
         free(c);
         return -ENOMEM;
     }
+    c->tls = conf->tls.is_on ? tls_options_config(&conf->tls) : NULL;
+    int err = !conf->tls.is_on ? 0 : c->tls ? tls_config_load(c->tls, why) : -ENOMEM;
+    if (err) {
+        tls_config_unref(c->tls);
+        free(c);
+        return err;
+    }
     c->xl = xl;
     c->owner = xl->graph->owner;
     pthread_mutex_init(&c->lock, NULL);
@@ -564,7 +579,8 @@ make_peer(struct client *c, const struct brick_peer_text *texts, unsigned text_c
                 .where = {.host = conf->host,
                           .port = (uint16_t)conf->port,
                           .wants_low_port = !conf->any_port,
-                          .wants_local = conf->local_socket},
+                          .wants_local = conf->local_socket,
+                          .tls = c->tls},
                 .ping_timeout_s = (unsigned)conf->ping_timeout_s,
                 .call_timeout_s = (unsigned)conf->call_timeout_s},
         .brick = conf->brick,
@@ -639,6 +655,7 @@ client_fini(struct xlator *xl)
     pthread_mutex_unlock(&c->lock);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
+    tls_config_unref(c->tls);
     free(c);
 }
 
@@ -694,6 +711,7 @@ client_dump(struct xlator *xl, struct dump *d)
 const struct xlator_type protocol_client_xlator = {
     .name = "protocol/client",
     .options = client_options,
+    .at_start = (const char *const[]){TLS_OPTION_KEYS, NULL},
     .conf_size = sizeof(struct client_conf),
     .ops = &(const struct xlator_ops){.any = client_any},
     .keeps = KEEPS(CTX_FD),

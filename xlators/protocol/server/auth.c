@@ -413,8 +413,9 @@ is_same_secret(const char *a, const char *b)
     return strlen(b) == len && CRYPTO_memcmp(a, b, len) == 0;
 }
 
+/* The password of the volfile that glusterd gives to programs of the volume. */
 static enum verdict
-check_login(const struct auth_rules *rules, const struct auth_question *q)
+check_password(const struct auth_rules *rules, const struct auth_question *q)
 {
     enum verdict otherwise = q->is_strict ? REJECT : DONT_CARE;
     const char *allow = auth_option(rules, "login", q->brick, "allow");
@@ -428,12 +429,26 @@ check_login(const struct auth_rules *rules, const struct auth_question *q)
     return password && is_same_secret(q->password, password) ? ACCEPT : REJECT;
 }
 
+/* With TLS the certificate's name decides (gluster11 4.4). Without a list, names have no say. */
+static enum verdict
+check_tls_name(const struct auth_rules *rules, const struct auth_question *q)
+{
+    const char *allow = auth_option(rules, "login", q->brick, "ssl-allow");
+
+    if (!allow)
+        return q->is_strict ? REJECT : DONT_CARE;
+    return user_is_listed(allow, q->tls_name) == true ? ACCEPT : REJECT;
+}
+
 bool
 auth_check(const struct auth_rules *rules, const struct auth_question *q, bool *is_trusted)
 {
     enum verdict addr = takes_part(rules, "auth.addr.") ? check_addr(rules, q) : DONT_CARE;
-    enum verdict login = takes_part(rules, "auth.login.") ? check_login(rules, q) : DONT_CARE;
+    enum verdict password = takes_part(rules, "auth.login.") ? check_password(rules, q) : DONT_CARE;
+    enum verdict login = !takes_part(rules, "auth.login.") ? DONT_CARE
+                         : q->tls_name                     ? check_tls_name(rules, q)
+                                                           : password;
 
-    *is_trusted = login == ACCEPT;
+    *is_trusted = password == ACCEPT;
     return addr != REJECT && login != REJECT && (addr == ACCEPT || login == ACCEPT);
 }

@@ -32,6 +32,7 @@ struct auth_question {
     const char *brick;                   /* the B of auth.addr.B.allow */
     const struct sockaddr_storage *peer; /* AF_UNIX matches only patterns such as `*` */
     const char *username, *password;     /* NULL: not given */
+    const char *tls_name; /* common name of the client's certificate; NULL: the connection is plain */
     const char *subdir;                  /* "/" or a path */
     bool allow_insecure;                 /* permits source ports above 1023 */
     bool is_strict;                      /* login must accept */

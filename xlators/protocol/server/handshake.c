@@ -183,7 +183,7 @@ subdir_found(struct subdir_walk *w, int err)
 static void
 login_check_brick(struct login *l)
 {
-    const char *volume_id = dict_get_str(l->args, DICT_KEY_SV_VOLUME_ID);
+    const char *volume_id = dict_get_str(l->args, DICT_KEY_SV_VOLUME_ID), *mismatch;
     struct graph *g = l->graph;
     struct gfid id;
     int64_t version;
@@ -203,6 +203,8 @@ login_check_brick(struct login *l)
         login_refuse(l, EAGAIN, true, "the brick is being attached or detached");
     } else if (!g) {
         login_refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
+    } else if ((mismatch = server_tls_mismatch(g, l->req->conn))) {
+        login_refuse(l, EACCES, false, mismatch);
     } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {
         login_refuse(l, EACCES, false, "authentication failed");
     } else {

@@ -5,6 +5,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/protocol/server/handshake.c \
 	xlators/protocol/server/auth.c xlators/protocol/server/auth.h \
 	xlators/protocol/server/bounds.c \
+	xlators/protocol/server/door.c xlators/protocol/server/door.h \
 	xlators/protocol/server/volspec.c \
 	xlators/protocol/server/session.c \
 	xlators/protocol/server/resolve.c \

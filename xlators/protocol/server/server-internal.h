@@ -23,6 +23,7 @@
 #include "xlators/protocol/server/auth.h"
 #include "xlators/protocol/server/groups.h"
 #include "xlators/protocol/server/server.h"
+#include "rpc/transport/tls-options.h"
 
 struct server_conf {
     bool root_squash, all_squash, manage_gids, allow_insecure, strict_auth, dynamic_auth;
@@ -33,15 +34,17 @@ struct server_conf {
     int64_t gid_timeout; /* seconds */
     uint64_t reply_memory;
     int transport_type;
+    struct tls_options tls;
     /* Options of the process: server_process_options(). */
     int64_t socket_port, port; /* one option under two names; -1: not given */
     char *bind_address, *statedump_path;
     char *volspec_directory, *volfile_path; /* one option under two names; NULL: not given */
 };
 
-/* The instance of one brick: xl->private. All fields except `groups` are under graph->clients_lock. */
+/* The instance of one brick: xl->private. All fields except the first two are under graph->clients_lock. */
 struct server {
     struct groups *groups; /* lives as long as the instance */
+    bool has_tls; /* set by init: a change of the option waits for the next start */
     struct cds_list_head sessions; /* the sessions logged in to this brick */
     unsigned session_count;
     bool is_stopped;               /* refuses further logins, because the brick is being detached */
@@ -76,6 +79,9 @@ void handshake_set_shutting_down(bool is_so);
 /* server.c: true if the brick's auth options permit this connection with the data of its login. */
 struct session_login;
 bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
+
+/* server.c: why the brick does not accept the kind of this connection, with TLS or without; NULL: it does. */
+const char *server_tls_mismatch(const struct graph *g, const struct conn *c);
 
 /* volspec.c: the procedure GETSPEC. */
 void volspec_getspec(struct rpc_request *req);

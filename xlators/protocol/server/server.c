@@ -3,6 +3,7 @@
  * process, the listener that serves the clients of all bricks on one port.
  *
  *   handshake.c                  login
+ *   door.c                       TLS and plain connections on one port
  *   session.c                    connections
  *   auth.c, squash.c, subdir.c   permission, user and root directory of a client
  *   groups.c                     the caller's groups, as this machine has them
@@ -25,6 +26,7 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "xlators/protocol/server/door.h"
 #include "xlators/protocol/server/server-internal.h"
 
 static const char *const transport_types[] = {"tcp", "socket", "unix", NULL};
@@ -45,7 +47,7 @@ static const struct option server_options[] = {
     OPT_IGNORED("auth-path"), /* the brick's name once more */
     OPT_BOOL(struct server_conf, manage_gids, "manage-gids", "off"),
     OPT_TIME(struct server_conf, gid_timeout, "gid-timeout", "300", 0, INT32_MAX),
-    OPT_MUST_BE("transport.socket.ssl-enabled", "off"),
+    TLS_OPTIONS(struct server_conf, tls),
     OPT_INT(struct server_conf, socket_port, "transport.socket.listen-port", "-1", -1, 65535),
     OPT_STR(struct server_conf, bind_address, "transport.socket.bind-address", NULL),
     OPT_TIME(struct server_conf, login_seconds, "transport.login-timeout", "30", 1, 3600),
@@ -91,6 +93,14 @@ server_init(struct xlator *xl, struct reason *why)
         free(server);
         return flaw ? -EINVAL : -ENOMEM;
     }
+    int err = door_enter(xl->graph->name, &((const struct server_conf *)xlator_conf(xl))->tls, why);
+    if (err) {
+        auth_rules_unref(server->auth);
+        groups_free(server->groups);
+        free(server);
+        return err;
+    }
+    server->has_tls = ((const struct server_conf *)xlator_conf(xl))->tls.is_on;
     xl->private = server;
     inode_table_set_limit(xl->graph->inodes,
                           (uint32_t)((const struct server_conf *)xlator_conf(xl))->inode_lru_limit);
@@ -102,6 +112,7 @@ server_fini(struct xlator *xl)
 {
     struct server *server = xl->private;
 
+    door_leave(server->has_tls);
     auth_rules_unref(server->auth);
     groups_free(server->groups);
     free(server);
@@ -192,7 +203,7 @@ const struct xlator_type protocol_server_xlator = {
     .options = server_options,
     .at_start = (const char *const[]){"transport-type", "listen-port", "transport.socket.listen-port",
                                       "transport.socket.bind-address", "transport.login-timeout",
-                                      "transport.reply-memory", NULL},
+                                      "transport.reply-memory", TLS_OPTION_KEYS, NULL},
     .conf_size = sizeof(struct server_conf),
     .init = server_init,
     .fini = server_fini,
@@ -209,6 +220,18 @@ server_is_top(const struct graph *g)
     return g->top->type == &protocol_server_xlator && server_of(g);
 }
 
+const char *
+server_tls_mismatch(const struct graph *g, const struct conn *c)
+{
+    bool has_tls = conn_tls_name(c) != NULL;
+
+    if (server_of(g)->has_tls == has_tls)
+        return NULL;
+    return has_tls ? "the brick has no TLS (server.ssl is off), and the client speaks TLS (client.ssl is on)"
+                   : "the brick demands TLS (server.ssl is on), and the client speaks without (client.ssl is "
+                     "off)";
+}
+
 bool
 server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted)
 {
@@ -223,6 +246,7 @@ server_auth(struct graph *g, struct conn *c, const struct session_login *login, 
                                                           .peer = conn_peer(c),
                                                           .username = login->username,
                                                           .password = login->password,
+                                                          .tls_name = conn_tls_name(c),
                                                           .subdir = login->subdir ? login->subdir : "/",
                                                           .allow_insecure = conf->allow_insecure,
                                                           .is_strict = conf->strict_auth},
@@ -305,6 +329,7 @@ server_listen_start(const struct server_listen *listen, uint16_t *port_out, char
         snprintf(error, error_size, "no memory");
         return -ENOMEM;
     }
+    rpc_server_set_tls(rpc_server, door_config);
     find_brick = listen->find_brick;
     first_brick = listen->first_brick;
     is_brick_changing = listen->is_brick_changing;
