@@ -15,6 +15,8 @@
 #include "rpc/xdr/callback-program.h"
 
 enum { RETRY_MS = 3000 };
+/* A glusterd that is restarted loses a connection once; a peer that wants TLS ends each of them. */
+enum { UNANSWERED_MAX = 2 };
 enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and what it brings may be old */ };
 
 struct server {
@@ -23,6 +25,7 @@ struct server {
     /* under the spec's lock: */
     enum fetch fetch;
     bool is_started, has_failed, is_gone;
+    unsigned unanswered; /* connections in a row that have ended without an answer */
 };
 
 struct spec {
@@ -52,6 +55,17 @@ fetch_has_ended(struct server *v)
         fetch(v);
 }
 
+/* Returns the connections in a row without an answer: one more, or none. */
+static unsigned
+count_unanswered(struct server *v, bool is_one_more)
+{
+    pthread_mutex_lock(&v->spec->lock);
+    unsigned n = v->unanswered = is_one_more ? v->unanswered + 1 : 0;
+
+    pthread_mutex_unlock(&v->spec->lock);
+    return n;
+}
+
 static void
 fetched(struct rpc_reply *r, void *arg)
 {
@@ -64,6 +78,8 @@ fetched(struct rpc_reply *r, void *arg)
 
     if (!err && spec.bytes > VOLFILE_BYTES_MAX)
         err = -EFBIG;
+    if (err != -ENOTCONN)
+        count_unanswered(v, false);
     if (!err) {
         s->ops->text(s->arg, spec.text, spec.bytes);
     } else if (err != -ENOTCONN) { /* the next connection asks again */
@@ -164,6 +180,9 @@ down(struct rpc_client *c, bool was_up, void *arg)
     char why[512];
 
     rpc_client_tls_failure(c, why, sizeof why);
+    if (!*why && count_unanswered(v, true) >= UNANSWERED_MAX)
+        snprintf(why, sizeof why,
+                 "it ends connections without an answer: does it demand TLS (secure-access)?");
     if (*why)
         server_failed(v, why);
     if (!was_up || *why)
