@@ -17,12 +17,13 @@ kiln_SOURCES = \
 	cli/printable.c \
 	cli/printable.h \
 	cli/show.c \
+	cli/tls.c \
 	cli/top.c \
 	cli/top.h \
 	cli/top-view.c \
 	cli/verbs.c \
 	cli/volume.c
-kiln_LDADD = libglusterfs.a $(JANSSON_LIBS) $(NCURSES_LIBS)
+kiln_LDADD = libglusterfs.a $(JANSSON_LIBS) $(NCURSES_LIBS) $(CRYPTO_LIBS)
 
 # Completions, as the program itself prints them.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -41,7 +41,10 @@ const struct verb verbs[] = {
      "the brick, behind locks, at the disk (and everything else), and until its reply was sent.",
      1, 2, volume_profile},
     {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients apply them",
-     "kilnd sets all of them, or none. kiln volume get NAME all shows the keys.", 3, -1, volume_set},
+     "kilnd sets all of them, or none. kiln volume get NAME all shows the keys. tls on stands for server.ssl "
+     "on\n"
+     "client.ssl on: encrypt the volume; its bricks start anew.",
+     3, -1, volume_set},
     {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset},
     {"limit", "NAME SIZE|none", "Limit the bytes that all files of a volume use",
@@ -103,6 +106,13 @@ const struct verb verbs[] = {
      "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
      "hard: also free pages between objects in use, and free memory of malloc.",
      0, 6, pools},
+    {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
+     "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
+     "Kiln\n"
+     "look for it (/usr/lib/ssl); NAME is its name, by default the host's. cert: make the certificate of\n"
+     "another host in FOLDER; copy its three files to /usr/lib/ssl of that host. Then for each volume:\n"
+     "kiln volume set VOLUME tls on.",
+     1, 3, tls},
     {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
      "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
      "The verb needs no kilnd.",

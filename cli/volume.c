@@ -439,8 +439,13 @@ volume_set(const struct verb *v, int argc, char **argv)
         json_decref(options);
         return usage(v, "'%s' has no value", argv[argc - 1]);
     }
-    for (int i = 1; i + 1 < argc; i += 2)
-        json_object_set_new(options, argv[i], json_string(argv[i + 1]));
+    for (int i = 1; i + 1 < argc; i += 2) {
+        bool is_tls = strcmp(argv[i], "tls") == 0; /* both sides at once */
+
+        json_object_set_new(options, is_tls ? "server.ssl" : argv[i], json_string(argv[i + 1]));
+        if (is_tls)
+            json_object_set_new(options, "client.ssl", json_string(argv[i + 1]));
+    }
     return ask_and_say("volume-set", json_pack("{ss so}", "name", argv[0], "options", options),
                        "volume %s: set", argv[0]);
 }

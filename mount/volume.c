@@ -17,6 +17,7 @@
 #include "log/log.h"
 #include "mount/kiln-mount.h"
 #include "mount/types.h"
+#include "rpc/transport/tls-options.h"
 
 #define MOUNT_NAME "kiln-mount"
 #define MOUNT_TYPE "mount/fuse"
@@ -253,12 +254,12 @@ volume_new_next(struct volfile *v, char *error, size_t error_size)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* What says where a brick is, and who logs in. */
+/* The address of the brick, and how the client logs in and encrypts. A running layer cannot change these. */
 static bool
 is_same_brick(const struct volfile_section *a, const struct volfile_section *b)
 {
     static const char *const keys[] = {"remote-host", "remote-port", "remote-subvolume", "username",
-                                       "password"};
+                                       "password", TLS_OPTION_KEYS};
     bool is_same = true;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

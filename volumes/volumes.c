@@ -428,17 +428,53 @@ volumes_delete(const char *name, struct problem *why)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+/* True if the options of TLS of the bricks differ: these count when a brick starts. */
+static bool
+changes_tls(const struct volume *a, const struct volume *b)
+{
+    static const char prefix[] = "transport.socket.ssl-";
+    const struct volume_key *k;
+
+    for (unsigned i = 0; (k = volume_keys(i)); i++)
+        if (k->side == SIDE_BRICK && strncmp(k->check.key, prefix, sizeof prefix - 1) == 0 &&
+            strcmp(volume_option_value(a, k->key), volume_option_value(b, k->key)) != 0)
+            return true;
+    return false;
+}
+
+/* Attaches the bricks of `fresh` in the place of the bricks of `old`. Clients lose their connections and
+ * connect again. After a failure the bricks of `old` serve. A death of kilnd between the two steps leaves
+ * the saved volume, which the next start of kilnd serves. */
+static int
+restart_bricks(const struct volume *fresh, const struct volume *old, struct problem *why)
+{
+    struct problem ignored;
+
+    brick_jobs_detach(old, NULL);
+    int err = brick_jobs_attach(fresh, NULL, hooks.prepare, false, why);
+    if (err)
+        (void)brick_jobs_attach(old, NULL, hooks.prepare, true, &ignored);
+    return err;
+}
+
 /* Replaces the volume by `fresh`, which is consumed, on the bricks first. */
 static int
 entry_become(struct entry *e, struct volume *fresh, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
+    const bool restarts = is_started && changes_tls(e->now, fresh);
+    struct problem ignored;
     int err = brick_jobs_check(fresh, hooks.prepare, why);
 
     if (!err && is_started)
-        err = brick_jobs_reconfigure(fresh, e->now, hooks.prepare, why);
-    if (!err && (err = volumes_save(fresh, e->now, why)) && is_started)
-        brick_jobs_revert(e->now, hooks.prepare);
+        err = restarts ? restart_bricks(fresh, e->now, why)
+                       : brick_jobs_reconfigure(fresh, e->now, hooks.prepare, why);
+    if (!err && (err = volumes_save(fresh, e->now, why)) && is_started) {
+        if (restarts)
+            (void)restart_bricks(e->now, fresh, &ignored);
+        else
+            brick_jobs_revert(e->now, hooks.prepare);
+    }
     if (err) {
         volume_free(fresh);
         return err;

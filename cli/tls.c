@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* kiln tls: an authority of this machine's own, and certificates of it.
+ *
+ *     /etc/kiln/tls/ca.key, ca.pem                       the authority; made by init
+ *     FOLDER/glusterfs.pem, glusterfs.key, glusterfs.ca  a certificate, its key and the authority's
+ *                                                        certificate, under the names of GlusterFS
+ *
+ * No file is overwritten, and keys have mode 0600. A run that dies half-way leaves whole files only: each
+ * file is written under another name first. The next run names the file that exists; the operator removes
+ * it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/kiln.h"
+
+#define AUTHORITY_DIR "/etc/kiln/tls"
+#define AUTHORITY_CERT AUTHORITY_DIR "/ca.pem"
+#define AUTHORITY_KEY AUTHORITY_DIR "/ca.key"
+enum { AUTHORITY_DAYS = 3650, CERTIFICATE_DAYS = 825, NAME_MAX_CN = 64 };
+
+struct signer {
+    EVP_PKEY *key;
+    X509 *cert;
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+typedef int (*pem_write_fn)(FILE *f, const void *what);
+
+static int
+write_key(FILE *f, const void *key)
+{
+    return PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL);
+}
+
+static int
+write_cert(FILE *f, const void *cert)
+{
+    return PEM_write_X509(f, cert);
+}
+
+/* Makes a file that is not there yet. 0 or -errno. */
+static int
+make_pem_file(const char *path, mode_t mode, pem_write_fn write_pem, const void *what)
+{
+    char temporary[PATH_MAX];
+
+    if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+        return -ENAMETOOLONG;
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f) {
+        int err = -errno;
+
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    int err = write_pem(f, what) == 1 && fchmod(fd, mode) == 0 && fflush(f) == 0 && fsync(fd) == 0 ? 0 : -EIO;
+    if (fclose(f) && !err)
+        err = -errno;
+    if (!err && link(temporary, path)) /* fails if the file is there */
+        err = -errno;
+    unlink(temporary);
+    return err;
+}
+
+static int
+make_named_file(const char *folder, const char *name, mode_t mode, pem_write_fn write_pem, const void *what)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return refuse(KILN_REFUSED, NULL, NULL, "%s: the name is too long", folder);
+    int err = make_pem_file(path, mode, write_pem, what);
+    return err ? refuse(KILN_REFUSED, NULL, NULL, "%s: %s", path, strerror(-err)) : 0;
+}
+
+static void *
+read_pem(const char *path, bool is_key)
+{
+    FILE *f = fopen(path, "re");
+    void *what = !f       ? NULL
+                 : is_key ? (void *)PEM_read_PrivateKey(f, NULL, NULL, NULL)
+                          : PEM_read_X509(f, NULL, NULL, NULL);
+
+    if (f)
+        fclose(f);
+    return what;
+}
+
+/* ---- certificates ---------------------------------------------------------------------------- */
+
+static bool
+add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+    X509V3_CTX ctx;
+
+    X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
+    X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+    bool is_added = e && X509_add_ext(cert, e, -1) == 1;
+
+    X509_EXTENSION_free(e);
+    return is_added;
+}
+
+static bool
+set_serial(X509 *cert)
+{
+    unsigned char bytes[16];
+    BIGNUM *n = NULL;
+
+    if (RAND_bytes(bytes, sizeof bytes) == 1) {
+        bytes[0] &= 0x7f;
+        n = BN_bin2bn(bytes, sizeof bytes, NULL);
+    }
+    bool is_set = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert));
+    BN_free(n);
+    return is_set;
+}
+
+/* A certificate of the authority `by`, or of a new authority if that is NULL. */
+static bool
+fill_certificate(struct signer *s, const char *name, const struct signer *by)
+{
+    X509_NAME *subject = X509_get_subject_name(s->cert);
+    long days = by ? CERTIFICATE_DAYS : AUTHORITY_DAYS;
+    X509 *issuer = by ? by->cert : s->cert;
+
+    return X509_set_version(s->cert, 2) == 1 && set_serial(s->cert) &&
+           X509_gmtime_adj(X509_getm_notBefore(s->cert), -3600) && /* clocks differ */
+           X509_gmtime_adj(X509_getm_notAfter(s->cert), days * 86400) &&
+           X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0) ==
+               1 &&
+           X509_set_issuer_name(s->cert, X509_get_subject_name(issuer)) == 1 &&
+           X509_set_pubkey(s->cert, s->key) == 1 &&
+           add_extension(s->cert, issuer, NID_basic_constraints,
+                         by ? "CA:FALSE" : "critical,CA:TRUE,pathlen:0") &&
+           add_extension(s->cert, issuer, NID_subject_key_identifier, "hash") &&
+           add_extension(s->cert, issuer, NID_key_usage,
+                         by ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign") &&
+           (!by || add_extension(s->cert, issuer, NID_ext_key_usage, "serverAuth,clientAuth")) &&
+           X509_sign(s->cert, by ? by->key : s->key, EVP_sha256()) > 0;
+}
+
+static void
+signer_free(struct signer *s)
+{
+    EVP_PKEY_free(s->key);
+    X509_free(s->cert);
+}
+
+/* 0, or an exit status after the error was printed. */
+static int
+signer_make(struct signer *s, const char *name, const struct signer *by)
+{
+    *s = (struct signer){EVP_EC_gen("P-256"), X509_new()};
+    if (s->key && s->cert && fill_certificate(s, name, by))
+        return 0;
+    signer_free(s);
+    return refuse(KILN_REFUSED, NULL, NULL, "the certificate of %s cannot be made", name);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+/* A name that auth.ssl-allow can list and a volfile can hold. */
+static int
+check_name(const char *name)
+{
+    bool is_good = *name && strlen(name) <= NAME_MAX_CN;
+
+    for (const char *c = name; *c && is_good; c++)
+        is_good = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", *c) != NULL;
+    return is_good ? 0
+                   : refuse(KILN_USAGE, "1 to 64 letters, digits, '.', '-' and '_', as a host name has", NULL,
+                            "'%.100s' cannot be the name of a certificate", name);
+}
+
+/* The folder where programs of this machine look: Debian 12's GlusterFS in the first one. */
+static const char *
+default_folder(void)
+{
+    return access("/usr/lib/ssl", F_OK) == 0 ? "/usr/lib/ssl" : "/etc/ssl";
+}
+
+static int
+make_certificate(const char *name, const char *folder, const struct signer *authority)
+{
+    struct signer s;
+    int status = signer_make(&s, name, authority);
+
+    if (status)
+        return status;
+    status = make_named_file(folder, "glusterfs.key", 0600, write_key, s.key);
+    if (!status)
+        status = make_named_file(folder, "glusterfs.pem", 0644, write_cert, s.cert);
+    if (!status)
+        status = make_named_file(folder, "glusterfs.ca", 0644, write_cert, authority->cert);
+    signer_free(&s);
+    if (!status && !kiln_options.is_json)
+        printf("%s: certificate of %s for %d days\n", folder, name, CERTIFICATE_DAYS);
+    return status;
+}
+
+static int
+make_authority(struct signer *authority)
+{
+    char name[128] = "Kiln of ";
+
+    (void)gethostname(name + strlen(name), 63);
+    if ((mkdir("/etc/kiln", 0755) && errno != EEXIST) || (mkdir(AUTHORITY_DIR, 0700) && errno != EEXIST))
+        return refuse(KILN_REFUSED, NULL, NULL, AUTHORITY_DIR ": %s", strerror(errno));
+    int status = signer_make(authority, name, NULL);
+    if (status)
+        return status;
+    status = make_named_file(AUTHORITY_DIR, "ca.key", 0600, write_key, authority->key);
+    if (!status)
+        status = make_named_file(AUTHORITY_DIR, "ca.pem", 0644, write_cert, authority->cert);
+    if (status)
+        signer_free(authority);
+    else if (!kiln_options.is_json)
+        printf(AUTHORITY_DIR ": authority '%s' for %d days\n", name, AUTHORITY_DAYS);
+    return status;
+}
+
+static int
+read_authority(struct signer *authority)
+{
+    authority->key = read_pem(AUTHORITY_KEY, true);
+    authority->cert = read_pem(AUTHORITY_CERT, false);
+    if (authority->key && authority->cert && X509_check_private_key(authority->cert, authority->key) == 1)
+        return 0;
+    signer_free(authority);
+    return refuse(KILN_REFUSED, NULL, "kiln tls init", "there is no authority in " AUTHORITY_DIR);
+}
+
+static int
+tls_init(const char *name)
+{
+    struct signer authority;
+    char host[NAME_MAX_CN + 1] = "";
+    int status;
+
+    if (!name && gethostname(host, sizeof host - 1))
+        return refuse(KILN_REFUSED, NULL, "kiln tls init NAME", "this machine has no usable name");
+    if ((status = check_name(name ? name : host)) || (status = make_authority(&authority)))
+        return status;
+    status = make_certificate(name ? name : host, default_folder(), &authority);
+    signer_free(&authority);
+    return status;
+}
+
+static int
+tls_cert(const char *name, const char *folder)
+{
+    struct signer authority;
+    int status;
+
+    if ((status = check_name(name)) || (status = read_authority(&authority)))
+        return status;
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        status = refuse(KILN_REFUSED, NULL, NULL, "%s: %s", folder, strerror(errno));
+    else
+        status = make_certificate(name, folder, &authority);
+    signer_free(&authority);
+    return status;
+}
+
+int
+tls(const struct verb *v, int argc, char **argv)
+{
+    if (strcmp(argv[0], "init") == 0 && argc <= 2)
+        return tls_init(argc == 2 ? argv[1] : NULL);
+    if (strcmp(argv[0], "cert") == 0 && argc == 3)
+        return tls_cert(argv[1], argv[2]);
+    return refuse(KILN_USAGE, v->args, NULL, "kiln tls: '%.100s' is no such command", argv[0]);
+}
