@@ -66,6 +66,7 @@ int show_slow(const json_t *answer);
 /* KILN_REFUSED when a brick is not whole. */
 int show_check(const json_t *answer);
 int show_heal(const json_t *answer);
+int show_resolved(const json_t *answer);
 int show_heal_summary(const json_t *answer);
 int show_split_brain(const json_t *answer);
 int show_heal_statistics(const json_t *answer);

@@ -96,7 +96,7 @@ show_self_heal(const json_t *heal)
     else
         printf("%-55s %-6s %-7s N/A\n", "Self-heal Daemon on localhost", "N/A", "N");
     if (strcmp(text(heal, "state"), "not installed") == 0)
-        printf("Nothing is healed: the stock self-heal daemon is not installed. Try: %s\n",
+        printf("Nothing is healed: the self-heal daemon is not installed. Try: %s\n",
                text(heal, "type"));
     else if (strcmp(text(heal, "state"), "starting again") == 0)
         printf("The self-heal daemon is started again; it ended with %s.\n", text(heal, "ended"));
@@ -264,6 +264,30 @@ is_among(const json_t *list, const json_t *name)
     return false;
 }
 
+static void
+show_heal_entry(const json_t *brick, const json_t *entry)
+{
+    const char *failed =
+        json_string_value(json_object_get(json_object_get(brick, "failed"), json_string_value(entry)));
+
+    printf("%s", said(entry));
+    if (is_among(json_object_get(brick, "split_brain"), entry))
+        printf(" - Is in split-brain\n");
+    else if (is_among(json_object_get(brick, "under_heal"), entry))
+        printf(" - Possibly undergoing heal\n");
+    else if (failed)
+        printf(" - Heal failed: %s\n", failed);
+    putchar('\n');
+}
+
+int
+show_resolved(const json_t *answer)
+{
+    printf("volume %s: split-brain resolved for %lld entries\n", text(answer, "name"),
+           (long long)json_integer_value(json_object_get(answer, "resolved")));
+    return KILN_DONE;
+}
+
 int
 show_heal(const json_t *answer)
 {
@@ -272,12 +296,9 @@ show_heal(const json_t *answer)
 
     json_array_foreach(json_object_get(answer, "bricks"), i, brick)
     {
-        const json_t *split = json_object_get(brick, "split_brain");
-
         show_heal_brick(brick);
         json_array_foreach(json_object_get(brick, "entries"), k, entry)
-            printf("%s%s\n", said(entry),
-                   is_among(split, entry) ? " - Is in split-brain\n" : "");
+            show_heal_entry(brick, entry);
         show_heal_status(brick);
         show_heal_end(brick, "Number of entries", "count");
         putchar('\n');
@@ -331,10 +352,15 @@ show_look(const json_t *look)
                  {"No. of entries healed", "healed"},
                  {"No. of entries in split-brain", "split_brain"},
                  {"No. of heal failed entries", "failed"}};
+    bool is_running = strcmp(text(look, "under_way"), "1") == 0;
 
     putchar('\n');
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        printf("%s: %s\n", lines[i].title, text(look, lines[i].key));
+        printf("%s: %s\n", lines[i].title,
+               is_running && strcmp(lines[i].key, "ended") == 0 ? "in progress" : text(look, lines[i].key));
+    if (is_running)
+        printf("No. of entries left: %s\nCurrent entry: <gfid:%s>\n", text(look, "left"),
+               text(look, "current"));
 }
 
 int

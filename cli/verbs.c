@@ -21,13 +21,15 @@ const struct verb verbs[] = {
     {"info", "[NAME]", "Show type, bricks and options of volumes", NULL, 0, 1, volume_info},
     {"list", "", "List the names of all volumes", NULL, 0, 0, volume_list},
     {"status", "[NAME]", "Show which bricks are online, and their port", NULL, 0, 1, volume_status},
-    {"heal", "NAME [full | info [summary|split-brain] | statistics]",
+    {"heal", "NAME [full | info [summary|split-brain] | statistics | split-brain RULE]",
      "Start a heal, or show pending and finished heals",
      "The self-heal daemon checks the bricks every ten minutes and when a brick returns. heal without a "
      "word\n"
      "makes it heal the entries of the bricks' indices now. full: compare every file of the volume.\n"
-     "info: show pending entries. statistics: show runs of the self-heal daemon and their results.",
-     1, 3, volume_heal},
+     "info: show pending entries. statistics: show runs of the self-heal daemon and their results.\n"
+     "split-brain: keep one copy and heal the others from it. RULE: bigger-file FILE, latest-mtime FILE, or\n"
+     "source-brick HOST:BRICK [FILE]. FILE: a path from the volume's root, or gfid:UUID.",
+     1, 5, volume_heal},
     {"check", "NAME", "Check the bricks of a stopped volume",
      "Each file and folder must have a gfid, and a gfid handle that leads to it. The check only reads.\n"
      "The exit status is 1 if a brick has a fault.",

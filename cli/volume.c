@@ -254,11 +254,37 @@ volume_status(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-status", name_or_all(argc, argv), show_status);
 }
 
+static int
+heal_split_brain(const struct verb *v, int argc, char **argv)
+{
+    const char *how = argc > 2 ? argv[2] : "";
+    bool is_brick = strcmp(how, "source-brick") == 0;
+    const char *brick = is_brick && argc > 3 ? argv[3] : NULL;
+    const char *file = !is_brick && argc > 3 ? argv[3] : argc > 4 ? argv[4] : NULL;
+
+    if ((strcmp(how, "bigger-file") != 0 && strcmp(how, "latest-mtime") != 0 && !is_brick) || argc < 4 ||
+        argc > (is_brick ? 5 : 4))
+        return usage(v,
+                     "expected: split-brain bigger-file FILE, split-brain latest-mtime FILE, or split-brain "
+                     "source-brick HOST:BRICK [FILE]");
+    json_t *args =
+        json_pack("{ss ss ss}", "name", argv[0], "what", "split-brain", "how", how);
+    if (brick)
+        json_object_set_new(args, "brick", json_string(brick));
+    if (file)
+        json_object_set_new(args, "file", json_string(file));
+    return ask_and_show("volume-heal", args, show_resolved);
+}
+
 int
 volume_heal(const struct verb *v, int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "index", *more = argc > 2 ? argv[2] : "";
 
+    if (strcmp(what, "split-brain") == 0)
+        return heal_split_brain(v, argc, argv);
+    if (argc > 3)
+        return usage(v, "'%s' is one argument too many", argv[3]);
     if (*more && strcmp(what, "info") != 0)
         return usage(v, "'%s' is one argument too many", more);
     json_t *args = json_pack("{ss ss}", "name", argv[0], "what", what);

@@ -9,7 +9,7 @@
 #include "event/pump.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
-#include "volumes/heal-daemon.h"
+#include "volumes/healer.h"
 #include "volumes/hooks.h"
 #include "volumes/quota.h"
 #include "volumes/verbs.h"
@@ -19,7 +19,7 @@
 static void
 volume_changed(const char *volume)
 {
-    heal_daemons_follow(volume);
+    healer_follow(volume);
     quotas_follow(volume);
     rpc_tell_volfiles_changed(); /* every client checks by itself whether its volfile has changed */
 }
@@ -60,8 +60,8 @@ front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *err
 
     if (err)
         return err;
-    heal_daemons_begin(brick_port);
-    if (volumes_each_name(heal_daemons_follow, &why) || volumes_each_name(quotas_follow, &why))
+    healer_begin(brick_port);
+    if (volumes_each_name(healer_follow, &why) || volumes_each_name(quotas_follow, &why))
         return problem_to_text(&why, error, error_size);
     verbs_begin(brick_port, port, dump_dir);
     return 0;
@@ -70,7 +70,7 @@ front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *err
 void
 front_stop(void)
 {
-    heal_daemons_stop();
+    healer_stop();
     quotas_stop();
     pumps_stop(); /* callbacks of ended children have returned now */
     volfile_server_stop();

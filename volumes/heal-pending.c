@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 
 #include "base/gfid.h"
+#include "xlators/cluster/replicate/crawl.h"
 
 enum { PATH_BYTES = PATH_MAX, NAMES_BYTES = 4096 };
 
@@ -160,7 +161,8 @@ struct pending {
     const struct volume *v;
     unsigned brick;
     const char *path; /* of the brick */
-    json_t *entries, *split;
+    json_t *entries, *split, *under_heal, *failed;
+    const json_t *judged, *faults;
     json_int_t count, split_count;
     unsigned looked; /* number of names compared so far */
 };
@@ -214,9 +216,20 @@ add_entry(struct pending *p, const char *gfid)
     const unsigned first = p->brick - p->brick % p->v->replica;
     unsigned accused[WORDS] = {0};
 
+    json_int_t need = json_integer_value(json_object_get(p->judged, gfid));
+    json_t *fault = json_object_get(p->faults, gfid);
+    bool is_judged = json_object_get(p->judged, gfid), is_named = p->count < HEAL_PENDING_NAMED_MAX;
+
+    if (is_judged && need == CRAWL_NO_HEAL)
+        return 0;
     for (unsigned from = 0; from < p->v->replica; from++)
         add_accusations(p->v, first, from, gfid, accused);
-    int err = add_name(p, entry_name(p->path, gfid), is_entry_split(p->v, accused));
+    json_t *name = entry_name(p->path, gfid);
+    if (is_judged && is_named && need == CRAWL_UNDER_HEAL)
+        json_array_append(p->under_heal, name);
+    else if (fault && is_named)
+        json_object_set(p->failed, json_string_value(name), fault);
+    int err = add_name(p, name, is_entry_split(p->v, accused));
     return !err && accused[ENTRY] ? add_split_names(p, gfid) : err;
 }
 
@@ -248,27 +261,64 @@ add_index(struct pending *p, const char *index, const char *other)
     return err;
 }
 
+static void
+add_gfids(json_t *gfids, const char *brick, const char *index)
+{
+    char path[PATH_BYTES];
+    const struct dirent *e;
+    struct gfid g;
+    DIR *d = snprintf(path, sizeof path, "%s/.glusterfs/indices/%s", brick, index) < (int)sizeof path
+                 ? opendir(path)
+                 : NULL;
+
+    while (d && json_array_size(gfids) < HEAL_PENDING_JUDGED_MAX && (e = readdir(d))) {
+        if (!gfid_parse(e->d_name, strlen(e->d_name), &g))
+            json_array_append_new(gfids, json_string(GFID(&g)));
+    }
+    if (d)
+        closedir(d);
+}
+
 json_t *
-heal_pending_of_brick(const struct volume *v, unsigned brick)
+heal_pending_gfids(const char *brick)
+{
+    json_t *gfids = json_array();
+
+    if (gfids) {
+        add_gfids(gfids, brick, "xattrop");
+        add_gfids(gfids, brick, "dirty");
+    }
+    return gfids;
+}
+
+json_t *
+heal_pending_of_brick(const struct volume *v, unsigned brick, const json_t *judged, const json_t *faults)
 {
     struct pending p = {.v = v,
                         .brick = brick,
                         .path = v->bricks[brick].path,
                         .entries = json_array(),
-                        .split = json_array()};
+                        .split = json_array(),
+                        .under_heal = json_array(),
+                        .failed = json_object(),
+                        .judged = judged,
+                        .faults = faults};
     struct stat st;
     int err = stat(p.path, &st) < 0 ? -errno : p.entries && p.split ? 0 : -ENOMEM;
 
     err = err ? err : add_index(&p, "xattrop", NULL);
     err = err ? err : add_index(&p, "dirty", "xattrop");
     if (!err)
-        return json_pack("{sI sI so so}", "count", p.count, "split_brain_count", p.split_count, "entries",
-                         p.entries, "split_brain", p.split);
+        return json_pack("{sI sI so so so so}", "count", p.count, "split_brain_count", p.split_count,
+                         "entries", p.entries, "split_brain", p.split, "under_heal", p.under_heal, "failed",
+                         p.failed);
     json_decref(p.entries);
     json_decref(p.split);
+    json_decref(p.under_heal);
+    json_decref(p.failed);
     return err == -ENOMEM ? NULL
-                          : json_pack("{sn sn s[] s[] ss}", "count", "split_brain_count", "entries",
-                                      "split_brain", "error", strerror(-err));
+                          : json_pack("{sn sn s[] s[] s[] s{} ss}", "count", "split_brain_count", "entries",
+                                      "split_brain", "under_heal", "failed", "error", strerror(-err));
 }
 
 long

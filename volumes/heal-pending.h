@@ -15,16 +15,27 @@
 #define HEAL_PENDING_NAMED_MAX 1000
 #define HEAL_PENDING_LOOKED_MAX 100000
 
+#define HEAL_PENDING_JUDGED_MAX 10000
+
+/* Returns at most HEAL_PENDING_JUDGED_MAX gfids of the brick's index as an array, a new reference; NULL
+ * without memory. An index that cannot be read has none. */
+json_t *heal_pending_gfids(const char *brick);
+
 /* Returns {"count": N, "split_brain_count": N, "entries": ["/dir/file" or "<gfid:...>", ...],
- * "split_brain": the entries without a good copy} as a new reference, with at most HEAL_PENDING_NAMED_MAX
- * entries. If the index cannot be read, the counts are null and "error" is set. Returns NULL without
- * memory.
+ * "split_brain": the entries without a good copy, "under_heal": the entries that are healed at this moment,
+ * "failed": {entry: text, ...}} as a new reference, with at most HEAL_PENDING_NAMED_MAX entries. If the index
+ * cannot be read, the counts are null and "error" is set. Returns NULL without memory.
+ *
+ * `judged` has the self-heal daemon's judgement, an enum crawl_need for each gfid: entries that need no heal
+ * are left out. NULL, or no member: the entry counts. `faults` has the text of the latest failed heal for
+ * each gfid. Both may be NULL.
  *
  * An entry is in split-brain if another brick accuses (in its pending xattrs) each brick of the set of
  * missing changes of data or metadata. Names under which the bricks hold different objects are entries of
  * their own; at most HEAL_PENDING_LOOKED_MAX names are compared, in folders with pending entry changes.
  */
-json_t *heal_pending_of_brick(const struct volume *v, unsigned brick);
+json_t *heal_pending_of_brick(const struct volume *v, unsigned brick, const json_t *judged,
+                              const json_t *faults);
 
 /* Returns the number of objects that the brick accuses other bricks of having missed, or -errno if its
  * index cannot be read. */

@@ -41,10 +41,9 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/clear-locks.h \
 	volumes/front.c \
 	volumes/front.h \
-	volumes/heal-ask.c \
-	volumes/heal-ask.h \
-	volumes/heal-daemon.c \
-	volumes/heal-daemon.h \
+	volumes/healer.c \
+	volumes/healer.h \
+	volumes/verb-heal.c \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \

@@ -21,7 +21,7 @@
 
 struct state_dir {
     char *path;
-    int fd, volumes_fd, heal_fd, lock_fd; /* -1: not open */
+    int fd, volumes_fd, lock_fd; /* -1: not open */
 };
 
 const char *
@@ -295,8 +295,7 @@ open_state(struct state_dir *s, struct problem *why)
     int err = for_each_name(s->fd, remove_leftover, NULL);
     if (err)
         return problem_set(why, err, "%s: %s", s->path, strerror(-err));
-    if (open_state_folder(s, "volumes", &s->volumes_fd, why) ||
-        open_state_folder(s, "heal", &s->heal_fd, why))
+    if (open_state_folder(s, "volumes", &s->volumes_fd, why))
         return why->err;
     return fsync(s->fd) < 0 ? problem_errno(why, s, "fsync") : 0;
 }
@@ -307,7 +306,7 @@ state_dir_open(const char *path, struct problem *why)
     struct state_dir *s = calloc(1, sizeof *s);
 
     if (s)
-        *s = (struct state_dir){strdup(path), -1, -1, -1, -1};
+        *s = (struct state_dir){strdup(path), -1, -1, -1};
     if (!s || !s->path) {
         problem_no_memory(why);
     } else {
@@ -324,7 +323,7 @@ state_dir_close(struct state_dir *s)
 {
     if (!s)
         return;
-    const int fds[] = {s->volumes_fd, s->heal_fd, s->fd, s->lock_fd};
+    const int fds[] = {s->volumes_fd, s->fd, s->lock_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0)
             close(fds[i]);
@@ -448,15 +447,4 @@ state_dir_remove(struct state_dir *s, const char *name, struct problem *why)
     if (unlinkat(s->volumes_fd, file, 0) < 0 || fsync(s->volumes_fd) < 0)
         return problem_errno(why, s, file);
     return 0;
-}
-
-int
-state_dir_save_heal(struct state_dir *s, const char *name, const char *text, size_t size, struct problem *why)
-{
-    char file[NAME_MAX + 1];
-    int err = snprintf(file, sizeof file, "%s.vol", name) >= (int)sizeof file ? -ENAMETOOLONG : 0;
-
-    if (!err)
-        err = replace_file(s->heal_fd, file, text, size, NULL);
-    return err ? problem_set(why, err, "%s/heal/%s.vol: %s", s->path, name, strerror(-err)) : 0;
 }

@@ -5,7 +5,6 @@
  *     DIR/lock                  flock()ed by the daemon that uses the folder; has its process id
  *     DIR/volumes/NAME.json     a volume (volume.h)
  *     DIR/hooks/                an administrator's scripts (hooks.h); never written
- *     DIR/heal/                 volfiles of self-heal daemons, rewritten at each start
  *
  * A file is written under another name (.new-NAME), flushed and renamed, and then the folder is flushed.
  * So a process that is killed at any moment leaves the old or the new text. The next start removes
@@ -39,9 +38,6 @@ int state_dir_load(struct state_dir *s, int (*each)(struct volume *v, void *arg,
  * (NULL allowed) is true: then the new file has taken its place, but may not be on disk yet. */
 int state_dir_save(struct state_dir *s, const struct volume *v, bool *is_there, struct problem *why);
 int state_dir_remove(struct state_dir *s, const char *name, struct problem *why);
-/* Writes DIR/heal/NAME.vol with mode 0600. */
-int state_dir_save_heal(struct state_dir *s, const char *name, const char *text, size_t size,
-                        struct problem *why);
 
 /* Parses and checks the text of a state file. Returns NULL with *why on failure. For state_dir_load() and
  * fuzzing. */

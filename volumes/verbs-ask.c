@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Verbs that read and do not change the definition of a volume: mount, info, list, status, heal, check,
+/* Verbs that read and do not change the definition of a volume: mount, info, list, status, check,
  * profile, clear-locks, get. */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,8 @@
 #include "graph/unbuilt.h"
 #include "volumes/brick-check.h"
 #include "volumes/clear-locks.h"
-#include "volumes/heal-ask.h"
-#include "volumes/heal-daemon.h"
 #include "volumes/heal-pending.h"
+#include "volumes/healer.h"
 #include "volumes/profile.h"
 #include "volumes/quota.h"
 #include "volumes/verbs-internal.h"
@@ -85,8 +84,8 @@ list_volumes(const char *name, json_t *(*describe)(const struct volume *v), json
     return l.is_short || !*out ? problem_no_memory(why) : 0;
 }
 
-static const char *
-shown_host(const struct volume_brick *b)
+const char *
+verbs_shown_host(const struct volume_brick *b)
 {
     static __thread char own[256];
 
@@ -121,8 +120,8 @@ describe_bricks(const struct volume *v, bool with_state)
     json_t *list = json_array();
 
     for (unsigned i = 0; i < v->brick_count && list; i++) {
-        json_t *b = json_pack("{ss ss sb}", "host", shown_host(&v->bricks[i]), "path", v->bricks[i].path,
-                              "arbiter", (int)volume_is_arbiter(v, i));
+        json_t *b = json_pack("{ss ss sb}", "host", verbs_shown_host(&v->bricks[i]), "path",
+                              v->bricks[i].path, "arbiter", (int)volume_is_arbiter(v, i));
         struct graph *g = with_state ? bricks_find(v->bricks[i].path) : NULL;
 
         if (with_state && b) {
@@ -191,21 +190,22 @@ verb_list(json_t *args, json_t **out, struct problem *why)
 static json_t *
 describe_heal(const struct volume *v)
 {
-    static const char *const words[] = {[HEAL_NONE] = "off",
-                                        [HEAL_RUNNING] = "running",
-                                        [HEAL_WAITING] = "starting again",
-                                        [HEAL_MISSING] = "not installed"};
-    struct heal_daemon_look look;
+    static const char *const words[] = {[HEALER_NONE] = "off",
+                                        [HEALER_RUNNING] = "running",
+                                        [HEALER_WAITING] = "starting again",
+                                        [HEALER_MISSING] = "not installed"};
+    struct healer_look look;
 
     if (v->replica == 1)
         return json_null();
-    heal_daemon_look(v->name, &look);
-    json_t *json = json_pack("{ss si si}", "state", words[look.state], "pid", (int)look.pid, "restarts",
-                             (int)look.restarts);
-    if (json && *look.reason)
+    healer_look(&look);
+    bool is_off = v->status != VOLUME_STARTED || !volume_option_bool(v, "cluster.self-heal-daemon");
+    json_t *json = json_pack("{ss si si}", "state", is_off ? "off" : words[look.state], "pid",
+                             is_off ? 0 : (int)look.pid, "restarts", (int)look.restarts);
+    if (json && *look.reason && !is_off)
         json_object_set_new(json, "ended", json_string(look.reason));
-    if (json && look.state == HEAL_MISSING)
-        json_object_set_new(json, "type", json_string("apt install glusterfs-client"));
+    if (json && look.state == HEALER_MISSING && !is_off)
+        json_object_set_new(json, "type", json_string("apt install --reinstall kiln"));
     return json;
 }
 
@@ -238,98 +238,11 @@ verb_status(json_t *args, json_t **out, struct problem *why)
     return list_volumes(name, describe_status, out, why);
 }
 
-/* ---- heal ------------------------------------------------------------------------------------ */
+/* ---- lists of bricks ------------------------------------------------------------------------- */
 
-static int
-ask_heal_daemon(const struct volume *v, enum heal_ask what, json_t **said, struct problem *why)
-{
-    struct heal_daemon_look look;
-    char socket[HEAL_DAEMON_SOCKET_SIZE];
-
-    heal_daemon_look(v->name, &look);
-    if (look.state == HEAL_MISSING) {
-        problem_set(why, -ENOENT, "volume %s is not healed: " HEAL_DAEMON_PROGRAM " is missing", v->name);
-        problem_type(why, "apt install glusterfs-client");
-        return why->err;
-    }
-    if (heal_daemon_wake(v->name, socket) == 0)
-        return heal_ask(socket, v, what, said, why);
-    if (v->status != VOLUME_STARTED) {
-        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is not started", v->name);
-        problem_type(why, "kiln volume start %s", v->name);
-    } else {
-        problem_set(why, -EINVAL, "volume %s has no self-heal daemon: it is switched off", v->name);
-        problem_type(why, "kiln volume set %s cluster.self-heal-daemon on", v->name);
-    }
-    return why->err;
-}
-
-static int
-heal_now(const struct volume *v, enum heal_ask what, json_t **out, struct problem *why)
-{
-    json_t *said = NULL;
-
-    if (ask_heal_daemon(v, what, &said, why) == 0)
-        *out = json_pack("{ss}", "name", v->name);
-    json_decref(said);
-    return why->err;
-}
-
-/* Describes run `n` of the self-heal daemon on a brick of a set; NULL: no such run. */
-static json_t *
-describe_look(const json_t *said, unsigned set, unsigned in_set, unsigned n)
-{
-    static const struct {
-        const char *key, *theirs;
-    } parts[] = {{"type", "crawl_type"},     {"started", "strt_time"},   {"ended", "end_time"},
-                 {"healed", "healed_cnt"},   {"split_brain", "sb_cnt"}, {"failed", "heal_failed_cnt"},
-                 {"under_way", "inprogress"}};
-    json_t *look = json_object();
-    char key[80];
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        snprintf(key, sizeof key, "statistics_%s-%u-%u-%u", parts[i].theirs, set, in_set, n);
-        const char *text = json_string_value(json_object_get(said, key));
-        if (text) /* the daemon's times end with a newline */
-            json_object_set_new(look, parts[i].key, json_stringn(text, strcspn(text, "\n")));
-    }
-    if (json_object_size(look) > 0)
-        return look;
-    json_decref(look);
-    return NULL;
-}
-
-static json_t *
-describe_looks(const struct volume *v, unsigned brick, const json_t *said)
-{
-    json_t *list = json_array(), *look;
-
-    for (unsigned n = 0; (look = describe_look(said, brick / v->replica, brick % v->replica, n)); n++)
-        json_array_append_new(list, look);
-    return json_pack("{ss ss so}", "host", shown_host(&v->bricks[brick]), "path", v->bricks[brick].path,
-                     "looks", list);
-}
-
-static int
-heal_statistics(const struct volume *v, json_t **out, struct problem *why)
-{
-    json_t *said = NULL, *list = json_array();
-
-    if (ask_heal_daemon(v, HEAL_ASK_STATISTICS, &said, why)) {
-        json_decref(list);
-        return why->err;
-    }
-    for (unsigned i = 0; i < v->brick_count; i++)
-        json_array_append_new(list, describe_looks(v, i, said));
-    json_decref(said);
-    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
-    return 0;
-}
-
-/* Lists the results of `look` for each brick, together with the names of the bricks. */
-static int
-list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick), json_t **out,
-            struct problem *why)
+int
+verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick),
+                  json_t **out, struct problem *why)
 {
     json_t *list = json_array();
 
@@ -338,7 +251,7 @@ list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsi
         json_t *one = look(v, i);
 
         if (one) {
-            json_object_set_new(one, "host", json_string(shown_host(&v->bricks[i])));
+            json_object_set_new(one, "host", json_string(verbs_shown_host(&v->bricks[i])));
             json_object_set_new(one, "path", json_string(v->bricks[i].path));
             json_object_set_new(one, "online", json_boolean(g != NULL));
         }
@@ -353,47 +266,12 @@ list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsi
     return 0;
 }
 
-static int
-heal_volume(const struct volume *v, const char *what, json_t **out, struct problem *why)
-{
-    if (v->replica == 1) {
-        problem_set(why, -EINVAL, "volume %s is not replicated: there is nothing to heal", v->name);
-        return why->err;
-    }
-    if (strcmp(what, "index") == 0)
-        return heal_now(v, HEAL_ASK_INDEX, out, why);
-    if (strcmp(what, "full") == 0)
-        return heal_now(v, HEAL_ASK_FULL, out, why);
-    if (strcmp(what, "statistics") == 0)
-        return heal_statistics(v, out, why);
-    if (strcmp(what, "info") == 0)
-        return list_bricks(v, heal_pending_of_brick, out, why);
-    problem_set(why, -EOPNOTSUPP, "heal %.40s is not built", what);
-    problem_expected(why, "heal, heal full, heal info, heal info split-brain, or heal statistics");
-    return why->err;
-}
-
-int
-verb_heal(json_t *args, json_t **out, struct problem *why)
-{
-    const char *name, *what = "index";
-
-    if (verbs_get_args(args, why, "{s:s, s?s}", "name", &name, "what", &what, NULL))
-        return why->err;
-    struct volume *v = volumes_find(name, why);
-    if (!v)
-        return why->err;
-    int err = heal_volume(v, what, out, why);
-    volume_free(v);
-    return err;
-}
-
 /* ---- check ----------------------------------------------------------------------------------- */
 
 static json_t *
 check_one_brick(const struct volume *v, unsigned brick)
 {
-    json_t *json = brick_check(v->bricks[brick].path), *pending = heal_pending_of_brick(v, brick);
+    json_t *json = brick_check(v->bricks[brick].path), *pending = heal_pending_of_brick(v, brick, NULL, NULL);
 
     if (json && pending)
         json_object_set(json, "pending", json_object_get(pending, "count"));
@@ -404,7 +282,7 @@ check_one_brick(const struct volume *v, unsigned brick)
 static int
 check_volume(const struct volume *v, void *arg, struct problem *why)
 {
-    return list_bricks(v, check_one_brick, arg, why);
+    return verbs_list_bricks(v, check_one_brick, arg, why);
 }
 
 int
@@ -429,7 +307,7 @@ verb_profile(json_t *args, json_t **out, struct problem *why)
     struct volume *v = volumes_find(name, why);
     if (!v)
         return why->err;
-    int err = list_bricks(v, profile_of_brick, out, why);
+    int err = verbs_list_bricks(v, profile_of_brick, out, why);
     volume_free(v);
     return err;
 }

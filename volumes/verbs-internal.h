@@ -20,6 +20,18 @@ int verbs_get_args(json_t *args, struct problem *why, const char *format, ...) _
 uint16_t verbs_brick_port(void);
 uint16_t verbs_volfile_port(void);
 
+struct volume;
+struct volume_brick;
+/* The host of the brick in answers. */
+const char *verbs_shown_host(const struct volume_brick *b);
+/* Lists the results of `look` for each brick, together with the names of the bricks. Returns 0 or -ENOMEM
+ * with *why. */
+int verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick),
+                      json_t **out, struct problem *why);
+
+/* verb-heal.c */
+int verb_heal(json_t *args, json_t **out, struct problem *why);
+
 /* verbs-change.c */
 int verb_add_bricks(json_t *args, json_t **out, struct problem *why);
 int verb_create(json_t *args, json_t **out, struct problem *why);
@@ -38,7 +50,6 @@ int verb_stop(json_t *args, json_t **out, struct problem *why);
 int verb_check(json_t *args, json_t **out, struct problem *why);
 int verb_clear_locks(json_t *args, json_t **out, struct problem *why);
 int verb_get(json_t *args, json_t **out, struct problem *why);
-int verb_heal(json_t *args, json_t **out, struct problem *why);
 int verb_info(json_t *args, json_t **out, struct problem *why);
 int verb_list(json_t *args, json_t **out, struct problem *why);
 int verb_mount(json_t *args, json_t **out, struct problem *why);

@@ -349,7 +349,7 @@ put_heal_options(struct writing *w)
 {
     static const char *const on[][2] = {{"iam-self-heal-daemon", "yes"}, {"self-heal-daemon", "enable"},
                                         {"data-self-heal", "on"},        {"metadata-self-heal", "on"},
-                                        {"entry-self-heal", "on"},       {"background-self-heal-count", "0"}};
+                                        {"entry-self-heal", "on"}};
 
     for (size_t i = 0; i < sizeof on / sizeof on[0]; i++)
         put_option(w, on[i][0], on[i][1]);
@@ -442,32 +442,22 @@ upper(struct client_file *c, const char *subvolumes)
     end_named(&c->w, v->name, NULL);
 }
 
-static char *
-client_text(const struct volume *v, enum volfile_kind kind, const struct volfile_place *place, uint16_t port)
+char *
+volfile_text_client(const struct volume *v, const struct volfile_place *place)
 {
     char *text = NULL;
     size_t size = 0;
-    struct client_file c = {{open_memstream(&text, &size), v, kind, NULL, false}, place, port};
+    struct client_file c = {{open_memstream(&text, &size), v, FOR_CLIENT, NULL, false}, place, 0};
 
     if (!c.w.f)
         return NULL;
     char *subvolumes = lower_layers(&c);
-    if (!subvolumes) {
-        c.w.is_short = true;
-    } else if (kind == FOR_CLIENT) {
+    if (subvolumes)
         upper(&c, subvolumes);
-    } else {
-        begin_named(&c.w, v->name, "debug/io-stats");
-        end_named(&c.w, v->name, subvolumes);
-    }
+    else
+        c.w.is_short = true;
     free(subvolumes);
     return finish_text(&c.w, &text);
-}
-
-char *
-volfile_text_client(const struct volume *v, const struct volfile_place *place)
-{
-    return client_text(v, FOR_CLIENT, place, 0);
 }
 
 uint32_t
@@ -477,7 +467,17 @@ volfile_op_version(const struct volume *v)
 }
 
 char *
-volfile_text_heal(const struct volume *v, uint16_t port)
+volfile_text_heal(const struct volume *v, uint16_t port, unsigned set)
 {
-    return client_text(v, FOR_HEAL, &(const struct volfile_place){"127.0.0.1", false}, port);
+    static const struct volfile_place place = {"127.0.0.1", false};
+    char *text = NULL;
+    size_t size = 0;
+    struct client_file c = {{open_memstream(&text, &size), v, FOR_HEAL, NULL, false}, &place, port};
+
+    if (!c.w.f)
+        return NULL;
+    for (unsigned i = 0; i < v->replica; i++)
+        client_layer(&c, set * v->replica + i);
+    replicate_layer(&c, set);
+    return finish_text(&c.w, &text);
 }

@@ -28,7 +28,8 @@ struct op_versions {
 /* The op-version that a client must support for this volume: client-op-version of stock glusterd 10.3. */
 uint32_t volfile_op_version(const struct volume *v);
 
-/* The volfile of the self-heal daemon, which runs on this machine and gets the port of the bricks. */
-char *volfile_text_heal(const struct volume *v, uint16_t port);
+/* The volfile of a replica set for the self-heal daemon, which runs on this machine and gets the port of the
+ * bricks. */
+char *volfile_text_heal(const struct volume *v, uint16_t port, unsigned set);
 
 #endif

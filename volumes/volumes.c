@@ -682,36 +682,29 @@ volumes_client_volfile(const char *name, const struct volfile_place *place, cons
     return text;
 }
 
-char *
-volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted)
+json_t *
+volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *heals)
 {
-    char *text = NULL;
+    json_t *sets = NULL;
 
     pthread_mutex_lock(&lock);
     struct entry *e = find_volume_locked(name);
-    *is_wanted = e && e->now->status == VOLUME_STARTED && e->now->replica > 1 &&
-                 volume_option_bool(e->now, "cluster.self-heal-daemon");
+    *is_wanted = e && e->now->status == VOLUME_STARTED && e->now->replica > 1;
+    *heals = *is_wanted && volume_option_bool(e->now, "cluster.self-heal-daemon");
     if (*is_wanted)
-        text = volfile_text_heal(e->now, brick_port);
+        sets = json_array();
+    for (unsigned i = 0; sets && i < e->now->brick_count / e->now->replica; i++) {
+        char *text = volfile_text_heal(e->now, brick_port, i);
+        json_t *one = text ? json_string(text) : NULL;
+
+        free(text);
+        if (!one || json_array_append_new(sets, one)) {
+            json_decref(sets);
+            sets = NULL;
+        }
+    }
     pthread_mutex_unlock(&lock);
-    return text;
-}
-
-int
-volumes_save_heal(const char *name, const char *text, struct heal_files *files, struct problem *why)
-{
-    const char *dir = state_dir_path(state);
-    struct volume *v = volumes_find(name, why);
-
-    if (!v)
-        return why->err;
-    snprintf(files->socket, sizeof files->socket, VOLUMES_HEAL_SOCKET_DIR "/%s.socket", GFID(&v->id));
-    volume_free(v);
-    if (snprintf(files->volfile, sizeof files->volfile, "%s/heal/%s.vol", dir, name) >=
-            (int)sizeof files->volfile ||
-        snprintf(files->pid, sizeof files->pid, "%s/heal/%s.pid", dir, name) >= (int)sizeof files->pid)
-        return problem_set(why, -ENAMETOOLONG, "the state folder's name is too long");
-    return state_dir_save_heal(state, name, text, strlen(text), why);
+    return sets;
 }
 
 /* ---- start and end of the daemon ------------------------------------------------------------- */

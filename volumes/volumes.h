@@ -93,16 +93,9 @@ int volumes_each_name(void (*fn)(const char *name), struct problem *why);
  * -ENOMEM, -EOPNOTSUPP: the client is too old, `*needed` is the op-version that it needs. */
 char *volumes_client_volfile(const char *name, const struct volfile_place *place,
                              const struct op_versions *known, uint32_t *needed, int *err);
-/* Returns the volfile of the self-heal daemon; the caller frees it. NULL with *is_wanted false: the volume
- * needs none; with *is_wanted true: no memory. */
-char *volumes_heal_volfile(const char *name, uint16_t brick_port, bool *is_wanted);
-/* Files of a self-heal daemon. The socket has a short name for any volume name; its folder must be created
- * first, with mode 0700. */
-#define VOLUMES_HEAL_SOCKET_DIR "/run/kiln/heal"
-struct heal_files {
-    char volfile[4352], pid[4352], socket[108];
-};
-/* Writes the volfile. Returns 0 or -errno with *why. */
-int volumes_save_heal(const char *name, const char *text, struct heal_files *files, struct problem *why);
+/* Returns the self-heal daemon's volfile of each replica set as a JSON array, a new reference. NULL with
+ * *is_wanted false: the volume is not started or not replicated; with *is_wanted true: no memory. *heals:
+ * the option cluster.self-heal-daemon. */
+json_t *volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *heals);
 
 #endif

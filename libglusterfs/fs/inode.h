@@ -35,7 +35,9 @@ struct inode {
     struct inode_table *table;
     struct refcount refs;   /* users; 0 = on the LRU list. Only the table acts on 0, under its mutex */
     atomic_uint open_fds;   /* fds of this inode, without anonymous fds */
-    uint32_t type;          /* S_IFMT bits; set when made */
+    /* S_IFMT bits; set when made. 0: not known yet, of an object that a healer has found by its gfid in a
+     * brick's list; see inode_learn_type() */
+    uint32_t type;
     /* the last known name was removed, so the inode is not cached when unused. Under the table's mutex */
     bool is_doomed;
     struct cds_list_head hash_link, lru_link;
@@ -94,6 +96,23 @@ struct inode_epochs {
 void inode_epochs_take(struct inode_table *t, struct inode_epochs *out);
 struct inode *inode_link_listed(struct inode_table *t, struct inode *parent, const char *name,
                                 const struct iatt *iatt, const struct inode_epochs *epochs);
+
+/* Returns the type, or 0. No lock. */
+static inline uint32_t
+inode_type(const struct inode *inode)
+{
+    return __atomic_load_n(&inode->type, __ATOMIC_RELAXED);
+}
+
+/* Sets a type that is not known yet. No lock. */
+static inline void
+inode_learn_type(struct inode *inode, uint32_t mode)
+{
+    uint32_t unknown = 0;
+
+    (void)__atomic_compare_exchange_n(&inode->type, &unknown, mode & S_IFMT, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED);
+}
 
 /* Notes that the name is gone (unlink, rmdir, a lookup that found nothing). Harmless if the name was not
  * known. An inode that loses its last known name is not cached once it is unused: a later call by gfid

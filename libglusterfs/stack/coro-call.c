@@ -134,6 +134,49 @@ coro_group_wait(struct coro_group *g)
         coroutine_yield();
 }
 
+struct each {
+    struct coro_group group; /* counts the other coroutines, too */
+    atomic_size_t next;
+    size_t count;
+    void (*fn)(void *arg, size_t n);
+    void *arg;
+};
+
+static void
+each_run(struct each *e)
+{
+    for (size_t n; (n = atomic_fetch_add(&e->next, 1)) < e->count;)
+        e->fn(e->arg, n);
+}
+
+static void
+each_go(void *arg)
+{
+    struct each *e = arg;
+
+    each_run(e);
+    if (atomic_fetch_sub_explicit(&e->group.left, 1, memory_order_acq_rel) == 1)
+        coroutine_resume(e->group.self); /* the struct lies on that coroutine's stack: it may be gone now */
+}
+
+void
+coro_each(unsigned width, size_t count, void (*fn)(void *arg, size_t n), void *arg)
+{
+    struct each e = {.count = count, .fn = fn, .arg = arg};
+
+    coro_group_begin(&e.group);
+    for (unsigned k = 1; k < width && k < count; k++) {
+        struct coroutine *c;
+
+        if (coroutine_new(stacks, each_go, &e, &c))
+            break;
+        atomic_fetch_add_explicit(&e.group.left, 1, memory_order_relaxed);
+        coroutine_resume(c);
+    }
+    each_run(&e);
+    coro_group_wait(&e.group);
+}
+
 struct pause {
     struct timer timer;
     struct worker_job job;

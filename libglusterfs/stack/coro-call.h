@@ -80,6 +80,11 @@ void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator
 /* Called once for each coro_group_begin(), also when no call was wound. */
 void coro_group_wait(struct coro_group *g);
 
+/* Calls fn(arg, n) for each n below `count`, in at most `width` coroutines at a time, and returns after the
+ * last call has returned. Only in a coroutine, which runs calls itself; without memory for others it runs
+ * all. fn is called by several threads at once, with growing n. */
+void coro_each(unsigned width, size_t count, void (*fn)(void *arg, size_t n), void *arg);
+
 /* Sleeps for `ms` milliseconds: for polling where no event exists, for example until there is memory. Only
  * in a coroutine. */
 void coro_pause(unsigned ms);

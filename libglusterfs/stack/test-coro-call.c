@@ -379,6 +379,69 @@ START_TEST(a_layer_answers_from_its_coroutine)
 }
 END_TEST
 
+/* ---- many at a time -------------------------------------------------------------------------- */
+
+enum { EACH_COUNT = 20, EACH_WIDTH = 4 };
+static unsigned each_seen[EACH_COUNT];
+static int each_most;
+
+static void
+each_one(void *arg, size_t n)
+{
+    struct call_stack *stk = make(LATER, n);
+
+    (void)arg;
+    ck_assert_int_eq(coro_call(stk, &layer), (int)n);
+    call_stack_free(stk);
+    each_seen[n]++;
+}
+
+static void
+each_in_coroutine(void *arg)
+{
+    coro_each(EACH_WIDTH, EACH_COUNT, each_one, arg);
+    has_ended = true;
+}
+
+START_TEST(each_runs_all_with_a_bounded_width)
+{
+    memset(each_seen, 0, sizeof each_seen);
+    run(each_in_coroutine, NULL);
+    while (!has_ended) {
+        int count = parked_count;
+        struct call_stack *waiting[PARKED_MAX];
+
+        ck_assert_int_gt(count, 0);
+        each_most = count > each_most ? count : each_most;
+        memcpy(waiting, parked, (size_t)count * sizeof waiting[0]);
+        parked_count = 0;
+        for (int i = 0; i < count; i++)
+            answer(waiting[i]);
+    }
+    ck_assert_int_eq(each_most, EACH_WIDTH);
+    for (unsigned n = 0; n < EACH_COUNT; n++)
+        ck_assert_uint_eq(each_seen[n], 1);
+}
+END_TEST
+
+static void
+each_in_coroutine_of_none(void *arg)
+{
+    coro_each(EACH_WIDTH, 0, each_one, arg);
+    has_ended = true;
+}
+
+START_TEST(each_of_none_returns)
+{
+    has_ended = false;
+    struct coroutine *c;
+
+    ck_assert_int_eq(coroutine_new(stacks, each_in_coroutine_of_none, NULL, &c), 0);
+    coroutine_resume(c);
+    ck_assert(has_ended);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -396,6 +459,8 @@ main(void)
     tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);
     tcase_add_test(tc, answers_come_from_another_thread);
     tcase_add_test(tc, a_layer_answers_from_its_coroutine);
+    tcase_add_test(tc, each_runs_all_with_a_bounded_width);
+    tcase_add_test(tc, each_of_none_returns);
     tcase_set_timeout(tc, 120);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);

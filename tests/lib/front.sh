@@ -55,7 +55,7 @@ front_mount() {
 }
 
 front_state() {
-    find "$T/state" \( -name lock -o -name heal \) -prune -o -type f -exec sha256sum {} + | sort
+    find "$T/state" \( -name lock -o -name fill \) -prune -o -type f -exec sha256sum {} + | sort
     find "$T/b" -path '*/.glusterfs' -prune -o -printf '%P %y %m\n' | sort
     find "$T/b" -maxdepth 1 -mindepth 1 -type d -exec getfattr --absolute-names -h -d -m trusted.glusterfs.volume-id -e hex {} +
 }

@@ -3,8 +3,8 @@
 #
 # Another user of the machine cannot use the files and sockets that kilnd, its self-heal daemon and kiln-mount create:
 # no socket accepts the user's connection, and no file or directory is writable for the user. The self-heal daemon
-# obeys its socket, so access to that socket would give root's rights.
-# Covers: volumes/state-dir.c, volumes/heal-daemon.c, libglusterfs/base/own-dir.c, rpc/transport/listener.c
+# has no socket: it obeys its standard input.
+# Covers: volumes/state-dir.c, volumes/healer.c, heal/channel.c, rpc/transport/listener.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -18,13 +18,10 @@ made() {
         -o -path /var/lib/glusterd -o -path "$T/log" -o -name kilnd.out \) -o -printf '%m %U %p\n' 2>/dev/null | sort -k 3
 }
 healer() {
-    pgrep -f -- "-f $T/state/heal/$1.vol" || true
+    pgrep -P "$front_pid" -x kiln-heal || true
 }
 is_there() {
-    [[ -n $(healer r) && -S $(heal_socket) ]]
-}
-heal_socket() {
-    find /run/kiln -name '*.socket' ! -name kilnd.socket
+    [[ -n $(healer) ]]
 }
 # The kernel's names of all sockets that processes listen on.
 listening() {
@@ -54,7 +51,7 @@ rm -rf /var/log/kiln
 front_start -p "$T/kilnd.pid" --port-file "$T/kilnd.port"
 kiln volume create r replica 2 "$T"/b/{1,2}
 kiln volume start r
-t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon's socket" is_there
+t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" is_there
 t "kiln-mount --shared mounts the volume" "$KILN_MOUNT" --shared -s localhost --volfile-id r -l "$T/log/mount.log" "$T/mnt"
 t "a file can be written" touch "$T/mnt/file"
 kill -USR1 "$front_pid"
@@ -62,26 +59,18 @@ wait_for 60 "the statedump" bash -c "compgen -G '$T/*.dump.*'"
 
 listening >"$T/listening"
 diag "$(cat "$T/listening")"
-t "the test tries the self-heal daemon's socket" grep -qxF "$(heal_socket)" "$T/listening"
 t "the test tries kilnd's socket" grep -qx /run/kiln/kilnd.socket "$T/listening"
 t "the test tries the socket of kiln-mount --shared" grep -qx /run/kiln-mount.sock "$T/listening"
 is "$(lets_in)" "" "no socket lets another user connect"
-is "$(stat -c '%a %u' "$(dirname "$(heal_socket)")")" "700 0" "only root may enter the folder of the self-heal daemon's socket"
-is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer r)/status")" 0077 "only root may write files of the self-heal daemon"
+is "$(ss -xlHp | grep -c kiln-heal)" 0 "the self-heal daemon listens on no socket"
+is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer)/status")" 0077 "only root may write files of the self-heal daemon"
 
 made >"$T/made"
 diag "$(cat "$T/made")"
 is "$(awk '$1 !~ /^[0-7]?[0-7]?[0145][0145]$/ || $2 != 0' "$T/made")" "" "no other user can write a file of kilnd, of the self-heal daemon or of kiln-mount"
-is "$(grep -cE "/(heal/r.pid|kilnd.pid|kilnd.port|kilnd.socket|heal/r.vol|heal-r.log|kilnd.log|mount.log|kiln-mount.sock.lock|volumes/r.json|.*\.dump\..*)$" "$T/made")" \
-    11 "and the list has what is known to be made"
+is "$(grep -cE "/(kilnd.pid|kilnd.port|kilnd.socket|heal.log|kilnd.log|mount.log|kiln-mount.sock.lock|volumes/r.json|.*\.dump\..*)$" "$T/made")" \
+    9 "the list has the files that kilnd, the self-heal daemon and kiln-mount make"
 
 umount "$T/mnt"
 t "the volume stops" kiln volume stop r
-# Only root makes folders in /run, but root may have given a folder away.
-rmdir /run/kiln/heal
-mkdir -m 777 /run/kiln/heal
-chown 65534 /run/kiln/heal
-t "the volume starts although the folder is another user's" kiln volume start r
-t "kilnd's log names the reason for the missing self-heal daemon" wait_for 60 "the log" grep -q 'Operation not permitted.*heal-daemon-folder' "$T/log/kilnd.log"
-is "$(healer r)" "" "no self-heal daemon is started"
-is "$(find /run/kiln/heal -mindepth 1)" "" "kilnd makes no file in the other user's folder"
+is "$(healer)" "" "the self-heal daemon ends with the last volume"

@@ -79,18 +79,18 @@ refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch
 refused 2 'unknown verb' volume frobnicate demo
 refused 2 'try: +kiln help' --frobnicate
-refused 2 'no heal .split-brain' volume heal demo split-brain
+refused 2 'expected: split-brain bigger-file' volume heal demo split-brain
 refused 1 'not started' volume clear-locks at-rest / kind all posix
 refused 1 'no option' volume reset demo nosuch
 refused 2 'missing' volume start
 refused 2 'too many' volume stop demo now
 refused 1 'no volume is mounted' umount "$T/b"
 
-head -c 1M /dev/zero >"$T/state/heal/fill" 2>/dev/null || true
+head -c 1M /dev/zero >"$T/state/fill" 2>/dev/null || true
 refused 1 'No space left' volume set demo network.ping-timeout 33
 refused 1 'df -h' volume create two "$T/b/new"
 t_not "kilnd knows the state of its volumes" grep -q volume-state-unknown "$T/log/kilnd.log"
-rm "$T/state/heal/fill"
+rm "$T/state/fill"
 
 KILN_SOCKET=$T/nobody refused 3 'does not answer' volume list
 is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","type":"kiln volume list"}' \

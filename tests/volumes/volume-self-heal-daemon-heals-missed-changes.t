@@ -1,22 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kilnd starts and supervises a stock self-heal daemon for a replicated volume. The daemon heals the changes that a
+# kilnd starts and supervises one self-heal daemon for all replicated volumes. The daemon heals the changes that a
 # brick missed while its disk had failed, is restarted when it dies, follows options, and never runs twice.
-# Covers: volumes/heal-daemon.c, volumes/heal-pending.c
+# Covers: volumes/healer.c, volumes/heal-pending.c, volumes/verb-heal.c, heal/kiln-heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
 mkdir -p "$T/b"
 
 healers() {
-    pgrep -f -- "-f $T/state/heal/$1.vol" || true
+    pgrep -x kiln-heal || true
 }
 has_healer() {
-    [[ $(healers "$1" | wc -l) -eq 1 ]]
+    [[ $(healers | wc -l) -eq 1 ]]
 }
 has_new_healer() {
-    has_healer "$1" && [[ $(healers "$1") != "$2" ]]
+    has_healer && [[ $(healers) != "$1" ]]
+}
+has_no_healer() {
+    [[ -z $(healers) ]]
 }
 # BRICK FILE: the handle of a file, as another brick says
 handle_of() {
@@ -51,8 +54,8 @@ front_start
 kiln volume create r replica 2 "$T"/b/{1,2}
 kiln volume set r storage.health-check-interval 1
 kiln volume start r
-t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" has_healer r
-pid=$(healers r)
+t "a replicated volume has a self-heal daemon" wait_for 120 "the self-heal daemon" has_healer
+pid=$(healers)
 t "status shows the self-heal daemon" wait_for 120 "the status" status_is r running
 front_mount r "$T/mnt"
 echo one >"$T/mnt/file"
@@ -76,11 +79,10 @@ rm "$T/b/1/dir/new" "$(handle_of "$T/b/1" "$T/b/2/dir/new")"
 t "kiln requests a full heal" kiln volume heal r full
 t "the daemon brings back a file that vanished from a brick" wait_for 240 "the file" test -e "$T/b/1/dir/new"
 is "$(cat "$T/b/1/dir/new")" two "the file has its old contents"
-is "$(healers r)" "$pid" "a single daemon has done all heals"
+is "$(healers)" "$pid" "a single daemon has done all heals"
 
-# Each replica accuses the other replica. The daemon is stopped meanwhile, because it would heal a file with only
-# one of the two accusations.
-kill -STOP "$pid"
+# Each replica accuses the other replica. The daemon heals nothing meanwhile, but judges.
+kiln volume set r cluster.self-heal-daemon off
 for i in 1 2; do
     setfattr -n "trusted.afr.r-client-$((2 - i))" -v 0x000000010000000000000000 "$T/b/$i/file"
     touch "$T/b/$i/.glusterfs/indices/xattrop/$(basename "$(handle_of "" "$T/b/$i/file")")"
@@ -104,18 +106,30 @@ is "$(kiln heal r info split-brain | grep -cx /dir/twice)" 2 "heal info split-br
 t_not "heal info split-brain lists no other name" grep -q '/dir/new' <<<"$(kiln heal r info split-brain)"
 is "$(kiln heal r info summary | grep -cx 'Number of entries in split-brain: 2')" 2 "heal info summary counts the name"
 
+t_not "a heal is refused while the option is off" kiln volume heal r
+t "the option is reset" kiln volume reset r cluster.self-heal-daemon
+
+t "the file's copy of brick 1 is chosen" kiln volume heal r split-brain source-brick "$(hostname):$T/b/1" /file
+t "the name's object of brick 2 is chosen" kiln volume heal r split-brain source-brick "$(hostname):$T/b/2" /dir/twice
+t_not "an entry without split-brain is refused" kiln volume heal r split-brain bigger-file /dir/new
+t "nothing is pending any more" wait_for 240 "the heal" nothing_is_pending
+is "$(cat "$T/b/1/dir/twice")" 2 "the name leads to that object on brick 1"
+t "the replicas are equal again" bricks_get_equal "$T/b/1" "$T/b/2"
+
+pid=$(healers)
 kill -KILL "$pid"
-t "kilnd restarts a daemon that has died" wait_for 240 "another one" has_new_healer r "$pid"
-t "kiln switches off the self-heal daemon" kiln volume set r cluster.self-heal-daemon off
-is "$(healers r)" "" "no self-heal daemon runs"
-t "kiln switches on the self-heal daemon" kiln volume reset r cluster.self-heal-daemon
-t "a self-heal daemon runs again" wait_for 240 "the self-heal daemon" has_healer r
-pid=$(healers r)
+t "kilnd restarts a daemon that has died" wait_for 240 "another one" has_new_healer "$pid"
+pid=$(healers)
 front_kill
-t "the daemon survives the death of kilnd" kill -0 "$pid"
+t "the daemon ends when kilnd is killed" wait_for 60 "the end" has_no_healer
 front_start
-t "the next kilnd starts a new daemon" wait_for 240 "another one" has_new_healer r "$pid"
-is "$(healers r | wc -l)" 1 "a single daemon runs"
-t "kiln stops the volume" kiln volume stop r
-is "$(healers r)" "" "the daemon ends with the volume"
+t "the next kilnd starts a new daemon" wait_for 240 "another one" has_healer
+kiln volume create s replica 2 "$T"/b/{3,4}
+pid=$(healers)
+t "kiln starts a second volume" kiln volume start s
+is "$(healers)" "$pid" "the same process heals the second volume"
+t "kiln stops the first volume" kiln volume stop r
+is "$(healers)" "$pid" "the process stays for the second volume"
+t "kiln stops the second volume" kiln volume stop s
+is "$(healers)" "" "the process ends with the last volume"
 t_not "kiln refuses the heal of an unknown volume" kiln volume heal nosuch

@@ -116,6 +116,8 @@ send_to_sinks(struct data_heal *d, child_set which,
     for_each_child (i, which & ~d->failed)
         fan_wind(&f, &d->h->op, i, make(d, i));
     fan_wait(&f);
+    for_each_child (i, f.sent & ~f.good)
+        heal_note(d->h, i, -f.ret[i]);
     d->failed |= f.sent & ~f.good;
     fan_end(&f);
 }
@@ -225,8 +227,10 @@ copy_block(struct data_heal *d, uint64_t offset, child_set to)
         for_each_child (i, to)
             fan_wind(&f, &d->h->op, i, heal_write_make(d, i, &from->reply, offset));
         fan_wait(&f);
-        for_each_child (i, f.sent)
+        for_each_child (i, f.sent) {
             d->failed |= f.ret[i] != ret ? CHILD(i) : 0;
+            heal_note(d->h, i, f.ret[i] == ret ? 0 : f.ret[i] < 0 ? -f.ret[i] : ENOSPC);
+        }
         fan_end(&f);
     }
     call_stack_free(from);

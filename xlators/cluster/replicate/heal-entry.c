@@ -5,7 +5,8 @@
  *      look       under a lock of all names: reads the counters of entries (pending xattrs). Unlock
  *      names      are listed on the accused children, then on the other children. A name with the same
  *                 object on all children is skipped without a lock; any other name is healed under its lock
- *                 (heal-name.c) after another look at the directory's counters
+ *                 (heal-name.c) after another look at the directory's counters. The daemon heals several
+ *                 names at a time
  *      times      of a good child are copied to the mended children
  *      count back the counters of the first look, and have the bricks' indexes forget the names; unlock
  *
@@ -18,13 +19,12 @@
 
 /* ---- one name -------------------------------------------------------------------------------- */
 
-/* Returns whether the name is one of the volume's own folders. */
-static bool
-is_reserved_name(const struct heal *h, const char *name)
+bool
+heal_is_reserved_name(const struct inode *dir, const char *name)
 {
     static const char *const reserved[] = {".glusterfs", ".landfill"};
 
-    if (!gfid_is_root(&h->op.inode->gfid))
+    if (!gfid_is_root(&dir->gfid))
         return false;
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
         if (strncmp(name, reserved[i], strlen(reserved[i])) == 0)
@@ -39,7 +39,7 @@ heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const cha
     struct lock_entity e = {.is_entry = true, .inode = dir, .name = name};
 
     (void)listed_on;
-    if (is_reserved_name(h, name) || heal_name_is_whole(h, name))
+    if (heal_is_reserved_name(dir, name) || heal_name_is_whole(h, name))
         return 0;
     int err = heal_lock(h, &e);
 

@@ -249,7 +249,7 @@ add_differing_sinks(const struct heal *h, child_set rest, const struct dict *wan
 
 /* Mends the sinks; adds the children that could not be mended to *failed. */
 static int
-mend_sinks(const struct heal *h, unsigned source, child_set sinks, child_set *failed)
+mend_sinks(struct heal *h, unsigned source, child_set sinks, child_set *failed)
 {
     int err;
     struct call_stack *from = list_xattrs(h, source, &err);
@@ -257,8 +257,12 @@ mend_sinks(const struct heal *h, unsigned source, child_set sinks, child_set *fa
     if (!from)
         return err;
     err = add_differing_sinks(h, h->op.r->all & ~sinks & ~CHILD(source), from->reply.dict, &sinks);
-    for_each_child (i, err ? 0 : sinks)
-        *failed |= mend_attributes(h, i, &h->stat[source], from->reply.dict) < 0 ? CHILD(i) : 0;
+    for_each_child (i, err ? 0 : sinks) {
+        int ret = mend_attributes(h, i, &h->stat[source], from->reply.dict);
+
+        *failed |= ret < 0 ? CHILD(i) : 0;
+        heal_note(h, i, ret < 0 ? -ret : 0);
+    }
     call_stack_free(from);
     return err;
 }

@@ -291,7 +291,7 @@ create_on(const struct heal *h, const struct behind *b, unsigned i)
 }
 
 /* Sets a gfid on all objects of the name if no child knows a gfid: the new gfid in the LOOKUP request that
- * has found this. Other clients do the same under the same lock, or find it done. */
+ * has found this, or the daemon's. Other clients do the same under the same lock, or find it done. */
 static int
 set_fresh_gfid(const struct heal *h, struct behind *b)
 {
@@ -299,9 +299,11 @@ set_fresh_gfid(const struct heal *h, struct behind *b)
     int err = 0;
 
     a.gfid = h->fresh;
+    if (h->gives_gfids)
+        gfid_random(&a.gfid);
     for_each_child (i, b->has)
         err = (b->stat[i].mode ^ a.mode) & S_IFMT ? -EIO : err;
-    if (err || gfid_is_null(&h->fresh))
+    if (err || gfid_is_null(&a.gfid))
         return -EIO;
     b->inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &a);
     if (!b->inode)
@@ -310,7 +312,7 @@ set_fresh_gfid(const struct heal *h, struct behind *b)
         int ret = set_gfid_on(h, b, i);
 
         err = ret < 0 ? ret : err;
-        b->stat[i].gfid = h->fresh;
+        b->stat[i].gfid = a.gfid;
     }
     inode_unref(b->inode);
     b->inode = NULL;
@@ -473,7 +475,8 @@ mend_name(struct heal *h, struct behind *b)
         return -EIO; /* only stale copies know the gfid */
     if (children_with_object_of(b, believed, child_first(believed)) == believed)
         return spread_from(h, b, child_first(believed));
-    int winner = half_done_rename(h, b, believed);
+    int winner = h->has_chosen && believed & CHILD(h->chosen) ? (int)h->chosen
+                                                              : half_done_rename(h, b, believed);
 
     if (winner < 0 && may_policy_decide(b, believed))
         winner = split_favorite(h->op.r, b->stat, believed);

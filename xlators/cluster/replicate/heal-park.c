@@ -134,6 +134,17 @@ anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
     return dir;
 }
 
+void
+heal_make_hidden(const struct heal *h)
+{
+    for_each_child (i, h->op.r->all) {
+        int err;
+        struct inode *dir = anonymous_dir(h, i, true, &err);
+
+        inode_unref(dir);
+    }
+}
+
 /* ---- parking and unparking ------------------------------------------------------------------- */
 
 int

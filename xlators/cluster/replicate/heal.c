@@ -14,7 +14,7 @@
 #include "log/log.h"
 
 enum { HEALER_PID = -6 }; /* pid of the self-heal daemon */
-enum { LIST_BYTES = 128 * 1024 };
+enum { LIST_BYTES = 128 * 1024, LIST_NAMES = 1024 };
 
 /* ---- a heal ---------------------------------------------------------------------------------- */
 
@@ -137,7 +137,8 @@ struct listing {
     struct inode *dir;
     heal_name_fn *each;
     uint64_t offset;
-    int first, sum; /* the first error; the sum of the other results of `each` */
+    atomic_int first, sum; /* the first error; the sum of the other results of `each` */
+    const char *names[LIST_NAMES]; /* to be healed now */
 };
 
 static bool
@@ -146,17 +147,46 @@ is_dot_name(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Each of several heals at a time has its own look and its own lock owner. */
+static int
+heal_listed_alone(struct listing *l, const char *name)
+{
+    struct heal own = *l->h;
+    uint64_t owner = (uint64_t)(uintptr_t)&own;
+
+    memcpy(own.owner, &owner, sizeof own.owner);
+    own.op.caller.lk_owner.bytes = own.owner;
+    return l->each(&own, l->child, l->dir, name);
+}
+
+static void
+heal_listed_name(void *arg, size_t n)
+{
+    struct listing *l = arg;
+    bool is_alone = l->h->width <= 1;
+    int none = 0, ret = -ENOTCONN;
+
+    if (!heal_must_stop(l->h))
+        ret = is_alone ? l->each(l->h, l->child, l->dir, l->names[n]) : heal_listed_alone(l, l->names[n]);
+    if (ret < 0)
+        atomic_compare_exchange_strong(&l->first, &none, ret);
+    else
+        atomic_fetch_add(&l->sum, ret);
+}
+
 static void
 heal_listed(struct listing *l, const struct dirent_entry *entries)
 {
-    for (const struct dirent_entry *e = entries; e; e = e->next) {
-        int ret = heal_must_stop(l->h) ? -ENOTCONN
-                  : is_dot_name(e->name)    ? 0
-                                       : l->each(l->h, l->child, l->dir, e->name);
+    size_t count = 0;
 
-        l->first = l->first || ret >= 0 ? l->first : ret;
-        l->sum += ret > 0 ? ret : 0;
+    for (const struct dirent_entry *e = entries; e; e = e->next) {
+        if (!is_dot_name(e->name))
+            l->names[count++] = e->name;
         l->offset = e->off;
+        if (count < LIST_NAMES && e->next)
+            continue;
+        coro_each(l->h->width, count, heal_listed_name, l);
+        count = 0;
     }
 }
 
@@ -184,28 +214,37 @@ heal_part(struct listing *l, struct fd *fd)
 int
 heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each)
 {
-    struct listing l = {.h = h, .child = i, .dir = dir, .each = each};
-    struct call_stack *stk = heal_call(h, FOP_opendir, i);
+    struct listing *l = calloc(1, sizeof *l); /* too large for a coroutine's stack */
+    struct call_stack *stk = l ? heal_call(h, FOP_opendir, i) : NULL;
 
-    if (!stk)
+    if (!stk) {
+        free(l);
         return -ENOMEM;
+    }
+    l->h = h;
+    l->child = i;
+    l->dir = dir;
+    l->each = each;
     inode_unref(stk->call.loc.inode);
     stk->call.loc.inode = inode_ref(dir);
     int ret = coro_call(stk, h->op.r->xl->children[i]);
 
     while (ret >= 0) {
-        ret = heal_part(&l, stk->reply.fd);
+        ret = heal_part(l, stk->reply.fd);
         if (ret == 0)
             break;
     }
     call_stack_free(stk);
-    return ret < 0 ? ret : l.first ? l.first : l.sum;
+    if (ret >= 0)
+        ret = l->first ? l->first : l->sum;
+    free(l);
+    return ret;
 }
 
 /* ---- the look at all children ---------------------------------------------------------------- */
 
-static void
-find_direction(struct heal *h, enum change what)
+void
+heal_direct(struct heal *h, enum change what)
 {
     struct replicate *r = h->op.r;
     bool needs_data = what == CHANGE_DATA && r->arbiter >= 0;
@@ -225,6 +264,7 @@ heal_look(struct heal *h, enum change what)
     struct fan f;
 
     memset(h->replica, 0, sizeof h->replica);
+    h->gone = 0;
     fan_begin(&f);
     for_each_child (i, r->all) {
         struct call_stack *stk = heal_call(h, FOP_lookup, i);
@@ -241,10 +281,22 @@ heal_look(struct heal *h, enum change what)
         replica_read(r, f.stk[i], &h->replica[i]);
         h->stat[i] = f.stk[i]->reply.stat;
     }
+    for_each_child (i, f.sent & ~f.good)
+        h->gone |= f.ret[i] == -ENOENT || f.ret[i] == -ESTALE ? CHILD(i) : 0;
+    h->attributes_differ = !err && heal_attributes_differ(&f);
     fan_end(&f);
     if (!err)
-        find_direction(h, what);
+        heal_direct(h, what);
     return err;
+}
+
+void
+heal_note(struct heal *h, unsigned child, int why)
+{
+    if (h->why || !why)
+        return;
+    h->why = why;
+    h->why_child = child;
 }
 
 /* ---- the end of a heal ----------------------------------------------------------------------- */
@@ -294,7 +346,7 @@ heal_count_back(struct heal *h, enum change what, child_set failed)
     int err = f.good == f.sent ? 0 : -fan_errno(&f);
     fan_end(&f);
     view_forget(r, h->op.inode);
-    return err ? err : failed ? -EIO : 0;
+    return err ? err : !failed ? 0 : h->why ? -h->why : -EIO;
 }
 
 /* ---- heals in the background ----------------------------------------------------------------- */
@@ -503,6 +555,18 @@ is_marked(const struct replica *replica, unsigned count, enum change what)
         is_dirty |= replica[i].dirty.count[what] != 0;
     }
     return changelog_accused(replica, count, what) || (is_dirty && !is_locked);
+}
+
+bool
+heal_is_marked(const struct heal *h, enum change what)
+{
+    return is_marked(h->replica, h->op.r->count, what);
+}
+
+bool
+heal_sizes_differ(const struct heal *h)
+{
+    return sizes_differ(h->op.r, h->replica);
 }
 
 static bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* heal: repair by the mount itself. Each kind has a file:
+/* heal: repair of replicas, by the mount and by the self-heal daemon kiln-heal. Each kind has a file:
  *
  *   heal-name.c      a name that only some children have, found by a LOOKUP      always
  *   heal-metadata.c  owner, mode, times, xattrs                       option metadata-self-heal; where no
@@ -8,10 +8,11 @@
  *   heal-data.c      the contents of a file                           option data-self-heal
  *   heal-park.c      objects that a heal removes from a folder, or moves into it
  *   heal.c           shared functions, and the queue of background heals
+ *   crawl.h          the self-heal daemon: reads the bricks' indices, or the whole tree, and heals
  *
- * The three options are off unless the volume turns them on, as in stock mounts, because the self-heal
- * daemon does that work. The mount heals by the daemon's protocol, as pid -6 of root, so that the daemon
- * and other mounts do not interfere:
+ * The three options are off in a mount unless the volume turns them on, as in stock mounts, because the
+ * self-heal daemon does that work. Mount and daemon heal by the protocol of stock's daemon, as pid -6 of
+ * root, so that no healer interferes with another:
  *
  *      all children are up, or the heal does nothing
  *      lock       the healers' domain, if it is free: else another healer is at work. Not for names
@@ -26,6 +27,11 @@
  * A child that fails during the repair stays accused. A heal that stops in the middle (the mount ends, a
  * child goes down) leaves the counters as they were, so that the next healer begins from the start.
  * Meanwhile readers use the good copies.
+ *
+ * Why all children must be up, although two of three could often heal each other: the missing child may
+ * accuse the source. A direction from two copies would then copy a stale object over a good one, or remove
+ * a name that only the missing child knows to be new, and the accusations that would have shown this are
+ * counted back. Stock's daemon has the same rule.
  *
  * thread: a heal runs in a separate coroutine, or in the coroutine of a LOOKUP; struct heal needs no lock. */
 #ifndef KILN_CLUSTER_REPLICATE_HEAL_H
@@ -47,6 +53,12 @@ struct heal {
     bool has_chosen; /* `chosen` is the source, because a user or a policy has resolved the split-brain */
     unsigned chosen;
     bool wants_all_names; /* compare all names of the folder, even if the counters are 0 */
+    bool gives_gfids;     /* give an object that has no gfid on any child a random one */
+    unsigned width;       /* number of names of a folder to heal at a time; 0: one */
+    child_set gone;       /* from the latest heal_look(): children that do not have the object */
+    bool attributes_differ; /* from the latest heal_look(): owner, mode or xattrs differ */
+    int why;              /* first errno (positive) of a sink, or 0 */
+    unsigned why_child;   /* ... and the sink's index */
     struct gfid fresh; /* gfid for an object that has none on any child; null: give none */
 };
 
@@ -66,6 +78,14 @@ void heal_unlock(struct heal *h, const struct lock_entity *e);
 /* Sends LOOKUP by gfid to all children and computes sources and sinks of this kind. Returns 0, or -errno if
  * a child does not have the object. */
 int heal_look(struct heal *h, enum change what);
+/* Computes sources and sinks of another kind from the same look. */
+void heal_direct(struct heal *h, enum change what);
+/* Returns whether the latest look found counters of this kind that call for a heal. */
+bool heal_is_marked(const struct heal *h, enum change what);
+/* Returns whether the latest look found files of different sizes. The arbiter's file is always empty. */
+bool heal_sizes_differ(const struct heal *h);
+/* Notes the errno (positive) with which a sink has failed. */
+void heal_note(struct heal *h, unsigned child, int why);
 /* Returns a call of `fop` about the inode for child i, for the caller to fill in. NULL: out of memory. */
 struct call_stack *heal_call(const struct heal *h, enum fop fop, unsigned i);
 /* As heal_call(), with an fd that is valid for this one call. */
@@ -76,7 +96,8 @@ struct call_stack *heal_name_call(const struct heal *h, enum fop fop, unsigned i
 /* Called for each name in the folder of child i, except the dots. Returns -errno, or a number that
  * heal_list() sums up. */
 typedef int heal_name_fn(struct heal *h, unsigned i, struct inode *dir, const char *name);
-/* Returns the sum, or the first error as -errno; an error does not stop the listing. */
+/* Returns the sum, or an error as -errno; an error does not stop the listing. Calls `each` for h->width
+ * names at a time, each with a copy of *h. */
 int heal_list(struct heal *h, unsigned i, struct inode *dir, heal_name_fn *each);
 /* Winds the call to child i, waits and frees it. Returns as coro_call(); NULL as `stk` gives -ENOMEM. */
 int heal_send(const struct heal *h, unsigned i, struct call_stack *stk);
@@ -103,6 +124,9 @@ int heal_look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, str
 /* Returns whether a child other than this one has the object, under any name. An unknown answer counts as
  * yes. */
 bool heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iatt *stat);
+/* Makes the volume's hidden folder on all children, as stock's daemon does at its first crawl, so that the
+ * roots are equal. A failure shows when an object is parked. */
+void heal_make_hidden(const struct heal *h);
 /* Parks the object behind the name on child i. -EBUSY: the volume has no hidden folder. */
 int heal_park(const struct heal *h, unsigned i, struct inode *dir, const char *name,
               const struct iatt *stat);
@@ -128,6 +152,8 @@ int heal_metadata(struct heal *h);
 /* After a LOOKUP on all children: returns whether owner, mode or xattrs differ. */
 bool heal_attributes_differ(const struct fan *f);
 int heal_entries(struct heal *h);
+/* Returns whether the name is one of the volume's own folders in `dir`, which a heal leaves alone. */
+bool heal_is_reserved_name(const struct inode *dir, const char *name);
 int heal_data(struct heal *h);
 
 /* ---- split-brain.c --------------------------------------------------------------------------- */
@@ -136,7 +162,7 @@ enum { SPLIT_CHOICE_MINUTES = 5 };
 /* Returns the child of `set`, with attributes in stat[], that the volume's policy selects; -1: none. */
 int split_favorite(const struct replicate *r, const struct iatt *stat, child_set set);
 /* If the view says split-brain and the volume has a policy: applies the policy and returns true; the caller
- * refreshes the view. */
+ * refreshes the view. Not in a read section. */
 bool split_ask_policy(struct replicate *r, struct inode *inode, const struct view *v);
 /* Returns the child that a user has chosen to read the file from; -1: none. */
 int split_choice(struct replicate *r, struct inode *inode);

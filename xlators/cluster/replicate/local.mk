@@ -3,6 +3,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
 	xlators/cluster/replicate/changelog.h \
+	xlators/cluster/replicate/crawl.c \
+	xlators/cluster/replicate/crawl.h \
 	xlators/cluster/replicate/data.c \
 	xlators/cluster/replicate/entry.c \
 	xlators/cluster/replicate/fan.c \

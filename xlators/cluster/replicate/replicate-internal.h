@@ -13,7 +13,7 @@
  *   new-files.c    locks of a new file, taken before the first operation needs them
  *   read.c         operations that one child answers      open-files.c open, opendir; fds on each child
  *   split-brain.c  policies and user choices for copies that all accuse each other
- *   heal.h         healing by the mount, in separate files
+ *   heal.h         healing, in separate files; crawl.h: the self-heal daemon
  *   all.c          operations for every child: fsyncdir, flush, statfs, locks of applications
  *
  * An operation runs in a separate coroutine from start to end, also after the caller has received the
@@ -47,6 +47,7 @@ struct replicate_conf {
     bool eager_lock, ensure_durability, shares_names, locks_new_files;
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
+    int64_t heal_timeout_s, healer_threads; /* healer_threads: 0: not set */
     int heal_algorithm; /* enum heal_algorithm */
     int favorite;       /* enum favorite */
     struct gfid volume_id;

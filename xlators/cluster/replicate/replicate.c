@@ -52,11 +52,12 @@ static const struct option replicate_options[] = {
     OPT_ENUM(struct replicate_conf, favorite, "favorite-child-policy", "none", favorites),
     OPT_BOOL(struct replicate_conf, uses_anonymous_inode, "use-anonymous-inode", "no"),
     OPT_UUID(struct replicate_conf, volume_id, "volume-id"),
-    /* options of the self-heal daemon */
+    /* options of the self-heal daemon (crawl.c); a mount ignores them */
+    OPT_INT(struct replicate_conf, heal_timeout_s, "heal-timeout", "600", 1, INT32_MAX),
+    OPT_INT(struct replicate_conf, healer_threads, "shd-max-threads", "0", 0, 64),
     OPT_IGNORED("self-heal-readdir-size"),
     OPT_IGNORED("self-heal-daemon"),
-    OPT_IGNORED("heal-timeout"),
-    OPT_IGNORED("shd-max-threads"),
+    OPT_IGNORED("iam-self-heal-daemon"),
     OPT_IGNORED("shd-wait-qlength"),
     /* changed names are always recorded, which is right with on and off */
     OPT_IGNORED("granular-entry-heal"),

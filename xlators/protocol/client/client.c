@@ -324,7 +324,9 @@ cannot_be(const struct call_stack *stk)
 
     if (!inode || !a)
         return false;
-    return (((a->mode ^ inode->type) & S_IFMT) && !is_linkto_attributes(stk, a)) || a->size > INT64_MAX;
+    uint32_t type = inode_type(inode);
+
+    return (type && ((a->mode ^ type) & S_IFMT) && !is_linkto_attributes(stk, a)) || a->size > INT64_MAX;
 }
 
 static bool

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* channel: the messages between kilnd and kiln-heal, lines of JSON on standard input and standard output,
+ * two pipes that no other process has an end of.
+ *
+ *   kilnd                                                     kiln-heal
+ *                                                             {"id": 0, "pid": its process id}, first
+ *   {"do": "volume", "name": V, "heals": true, "sets": [volfile, ...]}
+ *   {"do": "drop", "name": V}
+ *   {"do": "heal", "id": N, "name": V, "full": false}         {"id": N, "error": E}
+ *   {"do": "statistics", "id": N, "name": V}                  {"id": N, "error": 0, "sets": [[[look, ...] of each
+ *                                                              child] of each set]}
+ *   {"do": "judge", "id": N, "name": V, "set": S,             {"id": N, "error": 0, "needs": [crawl_need, ...],
+ *    "gfids": [G, ...]}                                        "faults": [{"gfid", "error", "child"}, ...]}
+ *   {"do": "resolve", "id": N, "name": V, "set": S,           {"id": N, "error": E}
+ *    "gfid": G, "entry": name or null, "how": crawl_choice,
+ *    "source": child}
+ *
+ * "error" is 0 or -errno: -ENOENT: the volume is not known. Answers come in any order. The end of kilnd, or
+ * of the channel, ends kiln-heal; the end of kiln-heal makes kilnd start another one and send all volumes
+ * again. Neither leaves any half-made state: the heals' states are on the bricks (heal.h). */
+#ifndef KILN_HEAL_CHANNEL_H
+#define KILN_HEAL_CHANNEL_H
+
+#include <jansson.h>
+
+/* Reads and executes messages until the channel ends. Main thread. */
+void channel_serve(void);
+/* Sends an answer, which is consumed. NULL: for lack of memory there is none; the asker's time runs out. */
+void channel_answer(json_int_t id, json_t *answer);
+
+/* answers.c: starts to answer a question; `message` is borrowed. */
+void answer_question(const json_t *message);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* heal-volume: the volumes of kiln-heal. A volume has a graph and a crawler (crawl.h) for each replica set.
+ *
+ * Threads: the main thread adds and drops volumes. Other threads hold a volume, found by heal_volume_find(),
+ * while they answer a question; dropping waits for them. One mutex guards the list and the counts of holders;
+ * the other fields are constant after the volume was added. */
+#ifndef KILN_HEAL_HEAL_VOLUME_H
+#define KILN_HEAL_HEAL_VOLUME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "xlators/cluster/replicate/crawl.h"
+
+struct heal_volume;
+
+/* Adds the volume, or replaces the one of this name unless it is equal. `texts`: the volfile of each replica
+ * set. `heals` false: the volume is only judged. Returns 0, or -errno after logging the reason; then there is
+ * no volume of this name. */
+int heal_volume_add(const char *name, bool heals, char *const *texts, size_t count);
+/* Stops the heals of the volume and forgets it. No such volume is no error. */
+void heal_volume_drop(const char *name);
+void heal_volumes_drop_all(void);
+
+/* NULL: no such volume. Release the volume with heal_volume_release(). */
+struct heal_volume *heal_volume_find(const char *name);
+void heal_volume_release(struct heal_volume *v);
+size_t heal_volume_sets(const struct heal_volume *v);
+struct crawler *heal_volume_crawler(const struct heal_volume *v, size_t set);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* crawl: the self-heal daemon's work for a replica set. A crawler belongs to a graph with cluster/replicate
+ * on top.
+ *
+ *      index    for each child: reads the lists of objects with pending heals that the brick keeps
+ *               (features/index: xattrop, then dirty), heals directories, then the other objects, and
+ *               removes entries of objects that have gone. Repeats while objects were healed, because an
+ *               object can be healed only after the folder that has its name
+ *      full     walks the whole tree from the root and compares all names and objects
+ *
+ * An index crawl runs when a child comes up, each `heal-timeout` seconds, and when asked for; after a crawl
+ * in which heals failed for a reason that may pass (a lock, a full disk), again after 10 seconds, then 20
+ * and so on up to `heal-timeout`. A crawl heals `shd-max-threads` objects at a time, or, if that option is
+ * not set, `background-self-heal-count`; all crawlers of the process together CRAWL_OBJECTS_MAX.
+ *
+ * A crawler that dies, with its process or when the graph is drained, leaves each object and each index
+ * entry as a heal that stops leaves them (heal.h): the next crawl begins anew.
+ *
+ * Threads: the functions may be called by any thread, crawler_free() by one. The crawler's lock guards all
+ * fields that a crawl and other threads share. */
+#ifndef KILN_CLUSTER_CRAWL_H
+#define KILN_CLUSTER_CRAWL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/gfid.h"
+
+struct graph;
+struct crawler;
+
+enum { CRAWL_OBJECTS_MAX = 32, CRAWL_LOOKS_KEPT = 10, CRAWL_FAULTS_KEPT = 100 };
+
+/* One look at a child's index, or one walk, which counts as a look at the first child. */
+struct crawl_look {
+    bool is_full, is_running;
+    time_t started, ended;
+    uint64_t healed, split, failed;
+    uint64_t left;       /* objects of the list that are still to be healed; of a full crawl: folders */
+    struct gfid current; /* object whose heal began last */
+};
+
+/* A heal that failed, as of the latest attempt. */
+struct crawl_fault {
+    struct gfid gfid;
+    int why;     /* errno, positive */
+    char child[64]; /* name of the child that failed; "": not known */
+};
+
+enum crawl_need { CRAWL_NO_HEAL, CRAWL_HEAL, CRAWL_UNDER_HEAL };
+
+/* NULL: no memory. `share`: the replica sets of the volume, which share its limit of objects at a time.
+ * `heals` false: the crawler heals nothing, it only answers. */
+struct crawler *crawler_new(struct graph *g, unsigned share, bool heals);
+/* Stops the crawl, waits for its end, and frees the crawler. Not on a worker. */
+void crawler_free(struct crawler *c);
+/* A child has come up. */
+void crawler_child_up(struct crawler *c);
+/* Returns 0; -EPERM: this crawler heals nothing; -ENOTCONN: not all children are up, and the crawl begins
+ * when they are. */
+int crawler_ask(struct crawler *c, bool is_full);
+
+/* Returns the number of bricks of the set. */
+unsigned crawler_children(const struct crawler *c);
+/* Fills at most CRAWL_LOOKS_KEPT looks at the child, the oldest first. Returns their number. */
+unsigned crawler_looks(struct crawler *c, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT]);
+unsigned crawler_faults(struct crawler *c, struct crawl_fault out[CRAWL_FAULTS_KEPT]);
+
+/* Judges the objects by a LOOKUP on the children that are up, and waits for the result; not on a worker. An
+ * object that cannot be judged counts as CRAWL_HEAL. Returns 0 or -ENOMEM. */
+int crawler_judge(struct crawler *c, const struct gfid *gfids, size_t count, uint8_t *needs);
+
+/* How a user resolves split-brain. */
+enum crawl_choice { CRAWL_BIGGER_FILE, CRAWL_LATEST_MTIME, CRAWL_SOURCE };
+/* Resolves the split-brain of an object in favour of the biggest copy, the one changed last, or that of
+ * child `source`; of a name in the folder `gfid` that leads to different objects, if `name` is not NULL.
+ * Waits; not on a worker. Returns 0; -EINVAL: no split-brain; -ENODATA: no copy is the biggest, or the
+ * latest; or -errno. */
+int crawler_resolve(struct crawler *c, const struct gfid *gfid, const char *name, enum crawl_choice how,
+                    unsigned source);
+
+#endif
