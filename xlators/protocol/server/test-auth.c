@@ -19,7 +19,7 @@
 struct ask {
     const char *address;
     uint16_t port;
-    const char *username, *password, *subdir;
+    const char *username, *password, *subdir, *tls_name;
     bool secure_only, is_strict;
 };
 
@@ -45,6 +45,7 @@ ask(const struct option_value *options, size_t count, struct ask a)
                                                  .peer = &peer,
                                                  .username = a.username,
                                                  .password = a.password,
+                                                 .tls_name = a.tls_name,
                                                  .subdir = a.subdir ? a.subdir : "/",
                                                  .allow_insecure = !a.secure_only,
                                                  .is_strict = a.is_strict},
@@ -274,6 +275,40 @@ START_TEST(test_login)
 }
 END_TEST
 
+/* With TLS the certificate's name decides, and a password only tells a program of the volume. */
+START_TEST(test_names_of_certificates)
+{
+    const struct option_value options[] = {ADDR("allow", "127.0.0.1"),
+                                           LOGIN_ALLOW(UUID),
+                                           PASSWORD(UUID, "pw"),
+                                           {"auth.login." BRICK ".ssl-allow", "node*, client1", 0}};
+    struct ask a = {.address = "127.0.0.1", .tls_name = "client1"};
+
+    ck_assert(ask(options, 4, a) && !trusted);
+    a.address = "10.0.0.1"; /* addr does not care, the name is listed */
+    ck_assert(ask(options, 4, a) && !trusted);
+    a.tls_name = "client12";
+    ck_assert(!ask(options, 4, a));
+    a = (struct ask){.address = "127.0.0.1", .tls_name = "client12", .username = UUID, .password = "pw"};
+    ck_assert(!ask(options, 4, a));
+    a.tls_name = ""; /* a certificate without a name */
+    ck_assert(!ask(options, 4, a));
+    a.tls_name = "node7";
+    ck_assert(ask(options, 4, a) && trusted);
+    a.password = "wrong";
+    ck_assert(ask(options, 4, a) && !trusted);
+    a.tls_name = NULL; /* without TLS the list does not count */
+    ck_assert(!ask(options, 4, a));
+    a.username = NULL;
+    ck_assert(ask(options, 4, a) && !trusted);
+
+    a = (struct ask){.address = "127.0.0.1", .tls_name = "anyone"}; /* no list */
+    ck_assert(ask(options, 3, a) && !trusted);
+    a.is_strict = true;
+    ck_assert(!ask(options, 3, a));
+}
+END_TEST
+
 /* ---- without memory -------------------------------------------------------------------------- */
 
 static const char *no_copy_of; /* strdup() fails for this text */
@@ -375,6 +410,7 @@ test_suite(void)
     tcase_add_test(c, test_subdirs);
     tcase_add_test(c, test_reject_and_ports);
     tcase_add_test(c, test_login);
+    tcase_add_test(c, test_names_of_certificates);
     tcase_add_test(c, test_without_memory_every_login_is_refused);
     tcase_add_test(c, test_a_name_without_memory_rejects);
     suite_add_tcase(s, c);
