@@ -93,7 +93,7 @@ START_TEST(a_stopped_chore_does_not_start)
 }
 END_TEST
 
-START_TEST(restart_brings_it_forward)
+START_TEST(a_restart_moves_a_waiting_chore_forward)
 {
     chore_start(&chore, 600000);
     chore_start(&chore, 1); /* it already waits */
@@ -113,7 +113,7 @@ test_suite(void)
     tcase_add_test(c, a_chore_repeats_until_it_returns_zero);
     tcase_add_test(c, a_start_while_the_chore_runs_is_kept);
     tcase_add_test(c, a_stopped_chore_does_not_start);
-    tcase_add_test(c, restart_brings_it_forward);
+    tcase_add_test(c, a_restart_moves_a_waiting_chore_forward);
     tcase_set_timeout(c, 120);
     suite_add_tcase(s, c);
     return s;

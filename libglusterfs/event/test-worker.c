@@ -185,7 +185,7 @@ napping_run(struct worker_job *job)
 }
 
 /* The third of two workers leaves although three are woken again and again. */
-START_TEST(surplus_leaves_under_a_small_load)
+START_TEST(surplus_workers_end_under_a_small_load)
 {
     struct worker_job blocking[6], napping[3];
     struct timespec nap = {.tv_nsec = 20000000};
@@ -328,7 +328,7 @@ END_TEST
 
 /* Removes a source while handlers run on other workers: `gone` comes after the last of them, and the same
  * number can be used again at once. ASan and TSan check this. */
-START_TEST(remove_under_fire)
+START_TEST(a_source_with_pending_events_is_removed)
 {
     for (int round = 0; round < 200; round++) {
         struct pipe_source *p = malloc(sizeof *p);
@@ -462,11 +462,11 @@ test_suite(void)
     tcase_add_test(c, posted_by_a_worker_runs_there_in_order);
     tcase_add_test(c, posted_by_other_threads_runs_once_each);
     tcase_add_test(c, pool_grows_while_workers_block);
-    tcase_add_test(c, surplus_leaves_under_a_small_load);
+    tcase_add_test(c, surplus_workers_end_under_a_small_load);
     tcase_add_test(c, job_behind_a_stuck_worker_is_rescued);
     tcase_add_test(c, growth_ends_at_max);
     tcase_add_test(c, events_reach_the_handler);
-    tcase_add_test(c, remove_under_fire);
+    tcase_add_test(c, a_source_with_pending_events_is_removed);
     tcase_add_test(c, modify_reports_what_is_ready);
     tcase_add_test(c, start_and_stop_in_a_loop);
     tcase_add_test(c, idle_pool_sleeps);

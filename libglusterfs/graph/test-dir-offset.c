@@ -14,14 +14,14 @@ comes_back(uint64_t cookie, unsigned brick, unsigned bricks, uint64_t expected)
     ck_assert_uint_eq(got, brick);
 }
 
-START_TEST(one_brick_keeps_its_cookies)
+START_TEST(cookies_of_a_single_brick_are_unchanged)
 {
     comes_back(1, 0, 1, 1);
     comes_back(UINT64_MAX - 1, 0, 1, UINT64_MAX - 1);
 }
 END_TEST
 
-START_TEST(the_beginning_and_the_end_stay)
+START_TEST(the_first_and_last_cookie_are_unchanged)
 {
     ck_assert_uint_eq(dir_offset_join(0, 3, 4), 0);
     ck_assert_uint_eq(dir_offset_join(UINT64_MAX, 3, 4), UINT64_MAX);
@@ -70,8 +70,8 @@ test_suite(void)
     Suite *s = suite_create("dir-offset");
     TCase *t = tcase_create("dir-offset");
 
-    tcase_add_test(t, one_brick_keeps_its_cookies);
-    tcase_add_test(t, the_beginning_and_the_end_stay);
+    tcase_add_test(t, cookies_of_a_single_brick_are_unchanged);
+    tcase_add_test(t, the_first_and_last_cookie_are_unchanged);
     tcase_add_test(t, small_cookies_come_back_whole);
     tcase_add_test(t, large_cookies_lose_their_low_bits);
     tcase_add_test(t, any_number_names_a_brick);

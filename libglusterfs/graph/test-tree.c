@@ -204,7 +204,7 @@ teardown(void)
     rcu_unregister_thread();
 }
 
-START_TEST(layers_hang_together_as_the_volfile_says)
+START_TEST(layers_are_linked_as_in_the_volfile)
 {
     /* each before the layers below it */
     static const char *const names[] = {"top", "spread", "line", "b", "a"};
@@ -272,7 +272,7 @@ START_TEST(a_call_goes_to_the_named_child)
 }
 END_TEST
 
-START_TEST(copies_of_a_call_go_to_both)
+START_TEST(copies_of_a_call_reach_both_children)
 {
     wind(FOP_lookup, 0);
     ck_assert_int_eq(last_ret, 43);
@@ -317,7 +317,7 @@ END_TEST
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-START_TEST(options_change_all_over_the_tree)
+START_TEST(reconfigure_changes_options_of_all_layers)
 {
     char error[256] = "", *text = strdup(TREE), *at = strstr(text, "number 40");
 
@@ -383,11 +383,11 @@ test_suite(void)
     TCase *t = tcase_create("tree");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, layers_hang_together_as_the_volfile_says);
+    tcase_add_test(t, layers_are_linked_as_in_the_volfile);
     tcase_add_test(t, a_call_goes_to_the_named_child);
-    tcase_add_test(t, copies_of_a_call_go_to_both);
+    tcase_add_test(t, copies_of_a_call_reach_both_children);
     tcase_add_test(t, events_go_up_to_layers_with_notify);
-    tcase_add_test(t, options_change_all_over_the_tree);
+    tcase_add_test(t, reconfigure_changes_options_of_all_layers);
     tcase_add_test(t, a_layer_that_fans_out_cannot_be_switched_off);
     tcase_add_loop_test(t, a_volfile_that_is_no_tree_is_refused, 0, sizeof bad_trees / sizeof bad_trees[0]);
     suite_add_tcase(s, t);

@@ -41,7 +41,7 @@ contents_of(const char *path, char *text, size_t size)
     return n;
 }
 
-START_TEST(a_log_line_stays_one)
+START_TEST(line_feeds_in_a_message_are_escaped)
 {
     char path[] = "/tmp/kiln-test-log-XXXXXX", text[32768], many[6000];
     int fd = mkstemp(path);
@@ -66,7 +66,7 @@ START_TEST(a_log_line_stays_one)
 }
 END_TEST
 
-START_TEST(a_statedump_has_our_sections_only)
+START_TEST(values_make_no_sections_in_a_statedump)
 {
     char *text = NULL, big[9000];
     size_t size = 0;
@@ -125,7 +125,7 @@ end_log(void)
     unlink(log_file);
 }
 
-START_TEST(a_brick_has_its_name_and_its_level)
+START_TEST(each_brick_logs_with_its_name_at_its_level)
 {
     struct brick one, two;
 
@@ -227,7 +227,7 @@ END_TEST
 
 /* More bricks have bursts than there is room for: bricks without room are counted together, and all are
  * bounded. */
-START_TEST(bricks_without_room_share_a_burst)
+START_TEST(bricks_beyond_the_table_share_one_limit)
 {
     enum { BRICKS = 8000, EACH = 20 };
     struct brick *bricks = calloc(BRICKS, sizeof *bricks);
@@ -277,12 +277,12 @@ test_suite(void)
     TCase *tc = tcase_create("log");
 
     tcase_add_test(tc, bytes_are_escaped);
-    tcase_add_test(tc, a_log_line_stays_one);
-    tcase_add_test(tc, a_statedump_has_our_sections_only);
-    tcase_add_test(tc, a_brick_has_its_name_and_its_level);
+    tcase_add_test(tc, line_feeds_in_a_message_are_escaped);
+    tcase_add_test(tc, values_make_no_sections_in_a_statedump);
+    tcase_add_test(tc, each_brick_logs_with_its_name_at_its_level);
     tcase_add_test(tc, a_flood_is_counted_for_each_brick);
     tcase_add_test(tc, threads_lose_no_line);
-    tcase_add_test(tc, bricks_without_room_share_a_burst);
+    tcase_add_test(tc, bricks_beyond_the_table_share_one_limit);
     tcase_add_test(tc, the_journal_gets_priorities);
     suite_add_tcase(s, tc);
     return s;

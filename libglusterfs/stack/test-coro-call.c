@@ -122,7 +122,7 @@ START_TEST(an_answer_that_comes_at_once)
 }
 END_TEST
 
-START_TEST(errors_are_negative_and_never_nothing)
+START_TEST(a_failed_call_returns_a_negative_errno)
 {
     run(one_go, make(FAILS, ENOENT));
     ck_assert_int_eq(result, -ENOENT);
@@ -131,7 +131,7 @@ START_TEST(errors_are_negative_and_never_nothing)
 }
 END_TEST
 
-START_TEST(it_sleeps_until_the_answer_comes)
+START_TEST(the_coroutine_sleeps_until_the_reply_has_come)
 {
     run(one_go, make(LATER, 23));
     ck_assert(!has_ended);
@@ -189,7 +189,7 @@ START_TEST(an_unsent_call_is_sent_again)
 END_TEST
 
 /* Uses all spare calls, each with two dicts, while there is no memory. */
-START_TEST(spare_calls)
+START_TEST(a_spare_call_is_made_without_memory)
 {
     struct call_stack *all[33], *usual = make(NOW, 0);
     int count = 0;
@@ -220,7 +220,7 @@ START_TEST(spare_calls)
 }
 END_TEST
 
-START_TEST(a_group_waits_for_all_of_it)
+START_TEST(a_group_waits_for_all_replies)
 {
     struct several s = {.later = 3, .now = 2};
 
@@ -451,11 +451,11 @@ main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_answer_that_comes_at_once);
-    tcase_add_test(tc, errors_are_negative_and_never_nothing);
-    tcase_add_test(tc, it_sleeps_until_the_answer_comes);
+    tcase_add_test(tc, a_failed_call_returns_a_negative_errno);
+    tcase_add_test(tc, the_coroutine_sleeps_until_the_reply_has_come);
     tcase_add_test(tc, an_unsent_call_is_sent_again);
-    tcase_add_test(tc, spare_calls);
-    tcase_add_test(tc, a_group_waits_for_all_of_it);
+    tcase_add_test(tc, a_spare_call_is_made_without_memory);
+    tcase_add_test(tc, a_group_waits_for_all_replies);
     tcase_add_test(tc, a_group_of_none_or_of_answers_at_once_does_not_sleep);
     tcase_add_test(tc, answers_come_from_another_thread);
     tcase_add_test(tc, a_layer_answers_from_its_coroutine);

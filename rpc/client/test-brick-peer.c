@@ -333,7 +333,7 @@ teardown(void)
 
 /* ---- bricks ---------------------------------------------------------------------------------- */
 
-START_TEST(logged_in)
+START_TEST(a_login_has_a_new_number_after_each_reconnection)
 {
     start(VOLUME_ID);
     wait_on(&came_up);
@@ -348,7 +348,7 @@ START_TEST(logged_in)
 END_TEST
 
 /* The brick names its volume; from then on no other volume is accepted. */
-START_TEST(the_volume_is_learnt)
+START_TEST(the_client_takes_the_volume_id_of_the_brick)
 {
     start(NULL);
     wait_on(&came_up);
@@ -362,7 +362,7 @@ START_TEST(the_volume_is_learnt)
 }
 END_TEST
 
-START_TEST(a_brick_whose_graph_is_not_up)
+START_TEST(the_client_logs_in_to_a_brick_whose_child_is_down)
 {
     child_is_down = true;
     start(NULL);
@@ -371,7 +371,7 @@ START_TEST(a_brick_whose_graph_is_not_up)
 END_TEST
 
 /* Glusterd names the port; after a lost connection the client asks glusterd again. */
-START_TEST(by_way_of_glusterd)
+START_TEST(the_client_asks_glusterd_for_the_port_of_the_brick)
 {
     for (int i = 0; i < 2; i++) {
         atomic_store(&bad_times, 1);
@@ -388,7 +388,7 @@ END_TEST
 
 /* Glusterd may still know the port of a brick that has gone. A refused connection there does not predict
  * the next attempt, which asks glusterd again. */
-START_TEST(glusterd_names_a_dead_port)
+START_TEST(the_client_asks_again_after_a_dead_port)
 {
     atomic_store(&bad_times, 2);
     atomic_store(&manner, NAMES_DEAD_PORT);
@@ -400,7 +400,7 @@ START_TEST(glusterd_names_a_dead_port)
 END_TEST
 
 /* Each error ends the connection twice; then the brick behaves, and the login succeeds. */
-START_TEST(every_failure_is_tried_again)
+START_TEST(the_client_tries_again_after_every_failure)
 {
     for (int how = IS_GLUSTERD; how < MANNERS; how++) {
         atomic_store(&bad_times, 2);
@@ -423,7 +423,7 @@ START_TEST(every_failure_is_tried_again)
 }
 END_TEST
 
-START_TEST(the_brick_calls_back)
+START_TEST(a_callback_of_the_brick_reaches_its_handler)
 {
     start(VOLUME_ID);
     wait_on(&came_up);
@@ -483,7 +483,7 @@ spec_of(const char *id, const char *brick_name)
     return last_err;
 }
 
-START_TEST(glusterd_answers_calls)
+START_TEST(calls_to_glusterd_are_answered)
 {
     static const struct rpc_client_ops ops = {.connected = glusterd_connected, .gone = owner_gone};
     struct rpc_client_options o = rpc_options();
@@ -524,14 +524,14 @@ test_suite(void)
 
     tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, logged_in);
-    tcase_add_test(t, the_volume_is_learnt);
-    tcase_add_test(t, a_brick_whose_graph_is_not_up);
-    tcase_add_test(t, by_way_of_glusterd);
-    tcase_add_test(t, glusterd_names_a_dead_port);
-    tcase_add_test(t, every_failure_is_tried_again);
-    tcase_add_test(t, the_brick_calls_back);
-    tcase_add_test(t, glusterd_answers_calls);
+    tcase_add_test(t, a_login_has_a_new_number_after_each_reconnection);
+    tcase_add_test(t, the_client_takes_the_volume_id_of_the_brick);
+    tcase_add_test(t, the_client_logs_in_to_a_brick_whose_child_is_down);
+    tcase_add_test(t, the_client_asks_glusterd_for_the_port_of_the_brick);
+    tcase_add_test(t, the_client_asks_again_after_a_dead_port);
+    tcase_add_test(t, the_client_tries_again_after_every_failure);
+    tcase_add_test(t, a_callback_of_the_brick_reaches_its_handler);
+    tcase_add_test(t, calls_to_glusterd_are_answered);
     suite_add_tcase(s, t);
     return s;
 }

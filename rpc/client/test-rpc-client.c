@@ -188,7 +188,7 @@ START_TEST(calls_are_answered)
 }
 END_TEST
 
-START_TEST(a_call_that_is_too_long)
+START_TEST(a_call_that_exceeds_the_record_size_is_refused)
 {
     start((struct rpc_client_options){0});
     wait_on(&came_up);
@@ -245,7 +245,7 @@ START_TEST(bad_records_end_the_connection)
 }
 END_TEST
 
-START_TEST(the_peer_calls)
+START_TEST(a_call_of_the_peer_reaches_its_handler)
 {
     start((struct rpc_client_options){0});
     wait_on(&came_up);
@@ -255,7 +255,7 @@ START_TEST(the_peer_calls)
 }
 END_TEST
 
-START_TEST(a_call_that_takes_too_long)
+START_TEST(a_call_without_a_timely_reply_times_out)
 {
     start((struct rpc_client_options){.call_timeout_s = 1});
     wait_on(&came_up);
@@ -335,7 +335,7 @@ START_TEST(a_peer_that_starts_late_is_reached)
 }
 END_TEST
 
-START_TEST(before_the_handshake_only_its_calls_go_out)
+START_TEST(calls_are_refused_before_the_handshake_is_done)
 {
     holds_back = true;
     start((struct rpc_client_options){0});
@@ -355,7 +355,7 @@ START_TEST(before_the_handshake_only_its_calls_go_out)
 }
 END_TEST
 
-START_TEST(dropped_for_a_reason)
+START_TEST(a_drop_ends_the_calls_and_the_client_reconnects)
 {
     start((struct rpc_client_options){0});
     wait_on(&came_up);
@@ -474,7 +474,7 @@ START_TEST(every_call_has_one_callback)
 END_TEST
 
 /* In any state of the client, `gone` comes, and all calls have been answered. */
-START_TEST(closed_at_any_moment)
+START_TEST(each_sent_call_gets_one_answer_when_the_client_is_closed)
 {
     for (int i = 0; i < 200; i++) {
         static struct ask some[20];
@@ -508,22 +508,22 @@ test_suite(void)
     tcase_set_timeout(t, 30);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, calls_are_answered);
-    tcase_add_test(t, a_call_that_is_too_long);
+    tcase_add_test(t, a_call_that_exceeds_the_record_size_is_refused);
     tcase_add_test(t, refusals_by_rpc_are_errors_of_the_call);
     tcase_add_test(t, replies_to_unknown_calls_are_dropped);
     tcase_add_test(t, bad_records_end_the_connection);
-    tcase_add_test(t, the_peer_calls);
-    tcase_add_test(t, a_call_that_takes_too_long);
+    tcase_add_test(t, a_call_of_the_peer_reaches_its_handler);
+    tcase_add_test(t, a_call_without_a_timely_reply_times_out);
     tcase_add_test(t, a_silent_peer_is_given_up);
     tcase_add_test(t, a_peer_that_answers_pings_is_not_given_up);
     tcase_add_test(t, an_idle_client_is_quiet);
     tcase_add_test(t, a_peer_that_starts_late_is_reached);
-    tcase_add_test(t, before_the_handshake_only_its_calls_go_out);
-    tcase_add_test(t, dropped_for_a_reason);
+    tcase_add_test(t, calls_are_refused_before_the_handshake_is_done);
+    tcase_add_test(t, a_drop_ends_the_calls_and_the_client_reconnects);
     tcase_add_test(t, calls_max_is_the_limit);
     tcase_add_test(t, invalid_options_are_refused);
     tcase_add_test(t, every_call_has_one_callback);
-    tcase_add_test(t, closed_at_any_moment);
+    tcase_add_test(t, each_sent_call_gets_one_answer_when_the_client_is_closed);
     suite_add_tcase(s, t);
     return s;
 }

@@ -163,7 +163,7 @@ is_all(const void *bytes, size_t n, char c)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(small_ones)
+START_TEST(small_fops_are_answered_and_counted)
 {
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_stat}, NULL), 0);
     ck_assert_uint_eq(reply.stat.size, 4711);
@@ -175,7 +175,7 @@ START_TEST(small_ones)
 END_TEST
 
 /* An errno that the kernel accepts from no FUSE server, or that means no failure, becomes EIO. */
-START_TEST(numbers_that_are_no_errno)
+START_TEST(invalid_error_numbers_become_eio)
 {
     static const struct {
         int32_t sent;
@@ -192,7 +192,7 @@ START_TEST(numbers_that_are_no_errno)
 END_TEST
 
 /* A call that is not built on the C stack. */
-START_TEST(a_long_name)
+START_TEST(a_name_of_2000_bytes_reaches_the_peer)
 {
     char name[LONG_NAME + 1];
 
@@ -202,7 +202,7 @@ START_TEST(a_long_name)
 }
 END_TEST
 
-START_TEST(reads)
+START_TEST(reads_of_all_sizes_return_the_sent_bytes)
 {
     static const size_t sizes[] = {1, 100, 4096, 131072, BIG};
 
@@ -217,7 +217,7 @@ START_TEST(reads)
 END_TEST
 
 /* By reference, and copied from several pieces when no buffer is given. */
-START_TEST(writes)
+START_TEST(a_write_of_two_pieces_and_an_empty_write_succeed)
 {
     struct iobuf *buf = iobuf_get(BIG);
 
@@ -239,7 +239,7 @@ START_TEST(writes)
 }
 END_TEST
 
-START_TEST(a_thousand_xattrs)
+START_TEST(a_reply_with_a_thousand_xattrs_is_decoded)
 {
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_getxattr, .name = ""}, NULL), 0);
     ck_assert_uint_eq(reply.dict->count, 1000);
@@ -248,7 +248,7 @@ START_TEST(a_thousand_xattrs)
 END_TEST
 
 /* Each ends the connection, and the call gets ENOTCONN. */
-START_TEST(another_layout)
+START_TEST(a_truncated_reply_ends_the_connection)
 {
     static const enum fop fops[] = {FOP_stat,     FOP_lookup, FOP_readv,   FOP_writev,
                                     FOP_getxattr, FOP_statfs, FOP_readdirp};
@@ -267,7 +267,7 @@ START_TEST(another_layout)
 END_TEST
 
 /* A READ reply that announces more bytes than it has. */
-START_TEST(a_read_that_lies)
+START_TEST(a_read_reply_with_a_wrong_length_ends_the_connection)
 {
     reads_less = true;
     ck_assert_int_eq(ask(&(struct fop_call){.fop = FOP_readv, .size = 100}, NULL), -ENOTCONN);
@@ -326,7 +326,7 @@ ask_starving(const struct fop_call *call, struct iobuf *payload, struct iobuf **
 }
 
 /* The result of a change is known; the result of a call that only looks is lost; and the connection stays. */
-START_TEST(no_buffer)
+START_TEST(writes_succeed_and_reads_fail_with_enomem_without_buffers)
 {
     struct rpc_client_stats s;
     struct iobuf *data = iobuf_get(BIG);
@@ -372,15 +372,15 @@ test_suite(void)
     TCase *t = tcase_create("rpc-fop");
 
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, small_ones);
-    tcase_add_test(t, numbers_that_are_no_errno);
-    tcase_add_test(t, a_long_name);
-    tcase_add_test(t, reads);
-    tcase_add_test(t, writes);
-    tcase_add_test(t, a_thousand_xattrs);
-    tcase_add_test(t, another_layout);
-    tcase_add_test(t, a_read_that_lies);
-    tcase_add_test(t, no_buffer);
+    tcase_add_test(t, small_fops_are_answered_and_counted);
+    tcase_add_test(t, invalid_error_numbers_become_eio);
+    tcase_add_test(t, a_name_of_2000_bytes_reaches_the_peer);
+    tcase_add_test(t, reads_of_all_sizes_return_the_sent_bytes);
+    tcase_add_test(t, a_write_of_two_pieces_and_an_empty_write_succeed);
+    tcase_add_test(t, a_reply_with_a_thousand_xattrs_is_decoded);
+    tcase_add_test(t, a_truncated_reply_ends_the_connection);
+    tcase_add_test(t, a_read_reply_with_a_wrong_length_ends_the_connection);
+    tcase_add_test(t, writes_succeed_and_reads_fail_with_enomem_without_buffers);
     suite_add_tcase(s, t);
     return s;
 }

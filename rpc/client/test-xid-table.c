@@ -104,7 +104,7 @@ START_TEST(an_expired_call_keeps_its_number)
 END_TEST
 
 /* Ticks wrap: a deadline beyond that is still in the future. */
-START_TEST(ticks_wrap)
+START_TEST(a_deadline_holds_when_the_ticks_wrap)
 {
     struct xid_expired e;
     unsigned from = 0;
@@ -118,7 +118,7 @@ START_TEST(ticks_wrap)
 END_TEST
 
 /* The connection is lost: waiting calls fail, expired slots are freed. */
-START_TEST(all_are_claimed)
+START_TEST(waiting_and_expired_calls_can_be_claimed_at_the_end)
 {
     struct xid_expired e;
     unsigned from = 0, waiting_count, expired_count;
@@ -236,8 +236,8 @@ test_suite(void)
     tcase_add_test(t, a_reply_finds_its_call_once);
     tcase_add_test(t, calls_are_limited);
     tcase_add_test(t, an_expired_call_keeps_its_number);
-    tcase_add_test(t, ticks_wrap);
-    tcase_add_test(t, all_are_claimed);
+    tcase_add_test(t, a_deadline_holds_when_the_ticks_wrap);
+    tcase_add_test(t, waiting_and_expired_calls_can_be_claimed_at_the_end);
     tcase_add_test(t, every_call_is_claimed_once);
     suite_add_tcase(s, t);
     return s;

@@ -277,7 +277,7 @@ START_TEST(dump_and_ping_before_login)
 }
 END_TEST
 
-START_TEST(rpc_errors)
+START_TEST(unknown_programs_versions_and_procedures_get_rpc_errors)
 {
     send_hex("00000011 00000000 00000002 000000ff 00000001 00000001" NO_CRED);
     expect_hex("00000011 00000001 *12 00000001");
@@ -294,7 +294,7 @@ START_TEST(rpc_errors)
 }
 END_TEST
 
-START_TEST(headers_that_cannot_be_decoded)
+START_TEST(invalid_headers_get_garbage_args)
 {
     static const char *const rows[] = {
         "00000011",
@@ -311,7 +311,7 @@ START_TEST(headers_that_cannot_be_decoded)
 }
 END_TEST
 
-START_TEST(another_message_type_closes)
+START_TEST(an_unknown_message_type_ends_the_connection)
 {
     char byte;
 
@@ -330,7 +330,7 @@ START_TEST(fops_need_a_login)
 }
 END_TEST
 
-START_TEST(a_fop_that_fails_has_its_full_layout)
+START_TEST(the_reply_of_a_failed_fop_has_its_full_layout)
 {
     log_in();
     send_hex("00000031 00000000 00000002 0013d005 00000190 0000001b" SEVEN_CRED
@@ -345,7 +345,7 @@ START_TEST(a_fop_that_fails_has_its_full_layout)
 }
 END_TEST
 
-START_TEST(payloads_both_ways)
+START_TEST(reads_and_writes_carry_their_payload)
 {
     enum { BIG = 1 << 20 };
     char *big = malloc(BIG + 1024);
@@ -424,7 +424,7 @@ START_TEST(a_request_outlives_its_connection)
 }
 END_TEST
 
-START_TEST(a_late_answer_arrives)
+START_TEST(a_late_reply_follows_the_replies_of_later_calls)
 {
     log_in();
     send_hex("00000062 00000000 00000002 0013d005 00000190 00000010" NO_CRED "*16 *8 00000000" NULL_DICT);
@@ -447,15 +447,15 @@ test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, dump_and_ping_before_login);
-    tcase_add_test(tc, rpc_errors);
-    tcase_add_test(tc, headers_that_cannot_be_decoded);
-    tcase_add_test(tc, another_message_type_closes);
+    tcase_add_test(tc, unknown_programs_versions_and_procedures_get_rpc_errors);
+    tcase_add_test(tc, invalid_headers_get_garbage_args);
+    tcase_add_test(tc, an_unknown_message_type_ends_the_connection);
     tcase_add_test(tc, fops_need_a_login);
-    tcase_add_test(tc, a_fop_that_fails_has_its_full_layout);
-    tcase_add_test(tc, payloads_both_ways);
+    tcase_add_test(tc, the_reply_of_a_failed_fop_has_its_full_layout);
+    tcase_add_test(tc, reads_and_writes_carry_their_payload);
     tcase_add_test(tc, a_large_reply_is_one_record);
     tcase_add_test(tc, a_request_outlives_its_connection);
-    tcase_add_test(tc, a_late_answer_arrives);
+    tcase_add_test(tc, a_late_reply_follows_the_replies_of_later_calls);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -32,7 +32,7 @@ decode(uint32_t flavor, const char *hex, struct caller *c)
     return cred_decode(flavor, body, (uint32_t)n, c, &arena);
 }
 
-START_TEST(v3_of_a_capture)
+START_TEST(a_captured_v3_credential_is_decoded)
 {
     struct caller c;
 
@@ -54,7 +54,7 @@ START_TEST(v3_of_a_capture)
 }
 END_TEST
 
-START_TEST(ids_of_nobody_at_all_are_refused)
+START_TEST(ids_of_minus_one_are_refused)
 {
     static const char *const v3[] = {
         "00000001 ffffffff 00000002 00000000 00000000 0000000000000000 00000000 00000000",
@@ -77,7 +77,7 @@ START_TEST(ids_of_nobody_at_all_are_refused)
 }
 END_TEST
 
-START_TEST(v2_and_v1_and_unix_and_none)
+START_TEST(other_credentials_are_decoded_or_refused)
 {
     struct caller c;
 
@@ -134,7 +134,7 @@ with_limits(uint32_t flavor, uint32_t groups, uint32_t owner, struct caller *c)
                        &arena);
 }
 
-START_TEST(limits_of_groups_and_owner)
+START_TEST(groups_and_owners_beyond_the_limits_are_refused)
 {
     struct caller c;
 
@@ -178,7 +178,7 @@ START_TEST(encode_cuts_groups_and_decodes_to_the_same)
 }
 END_TEST
 
-START_TEST(random_bodies_do_no_harm)
+START_TEST(random_credentials_are_decoded_or_refused)
 {
     static const uint32_t flavors[] = {CRED_NONE,         CRED_UNIX,         CRED_GLUSTERFS_V1,
                                        CRED_GLUSTERFS_V2, CRED_GLUSTERFS_V3, 99};
@@ -220,7 +220,7 @@ head_of(const char *hex, struct rpc_call_head *head, size_t *left)
     return err;
 }
 
-START_TEST(call_heads)
+START_TEST(valid_call_heads_are_decoded_and_others_refused)
 {
     struct rpc_call_head head;
     size_t left;
@@ -247,7 +247,7 @@ START_TEST(call_heads)
 }
 END_TEST
 
-START_TEST(answers_of_the_rpc_level)
+START_TEST(rpc_errors_have_the_bytes_of_the_spec)
 {
     char out[RPC_REPLY_ERROR_BYTES_MAX], expect[64];
     size_t n;
@@ -278,15 +278,15 @@ test_suite(void)
     TCase *tc = tcase_create("cred");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, v3_of_a_capture);
-    tcase_add_test(tc, ids_of_nobody_at_all_are_refused);
-    tcase_add_test(tc, v2_and_v1_and_unix_and_none);
+    tcase_add_test(tc, a_captured_v3_credential_is_decoded);
+    tcase_add_test(tc, ids_of_minus_one_are_refused);
+    tcase_add_test(tc, other_credentials_are_decoded_or_refused);
     tcase_add_test(tc, short_bodies_are_read_as_if_zeros_followed);
-    tcase_add_test(tc, limits_of_groups_and_owner);
+    tcase_add_test(tc, groups_and_owners_beyond_the_limits_are_refused);
     tcase_add_test(tc, encode_cuts_groups_and_decodes_to_the_same);
-    tcase_add_test(tc, random_bodies_do_no_harm);
-    tcase_add_test(tc, call_heads);
-    tcase_add_test(tc, answers_of_the_rpc_level);
+    tcase_add_test(tc, random_credentials_are_decoded_or_refused);
+    tcase_add_test(tc, valid_call_heads_are_decoded_and_others_refused);
+    tcase_add_test(tc, rpc_errors_have_the_bytes_of_the_spec);
     suite_add_tcase(s, tc);
     return s;
 }

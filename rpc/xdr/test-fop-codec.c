@@ -112,7 +112,7 @@ START_TEST(lookup_of_root)
 }
 END_TEST
 
-START_TEST(create)
+START_TEST(a_create_and_its_reply_match_the_capture)
 {
     struct fop_call call;
     struct fop_reply reply;
@@ -136,7 +136,7 @@ START_TEST(create)
 }
 END_TEST
 
-START_TEST(write_and_read)
+START_TEST(a_write_and_a_read_match_the_capture)
 {
     struct fop_call call;
     struct fop_reply reply;
@@ -224,7 +224,7 @@ START_TEST(failed_xattr_calls_answer_an_empty_dict)
 }
 END_TEST
 
-START_TEST(lk)
+START_TEST(a_lock_matches_the_capture)
 {
     struct fop_call call;
 
@@ -430,7 +430,7 @@ decode_reply_of(enum fop fop, const char *bytes, size_t n)
     return err;
 }
 
-START_TEST(every_truncation_is_noticed)
+START_TEST(every_truncation_is_refused)
 {
     static char bytes[ROOM];
     uint64_t seed = 3;
@@ -553,7 +553,7 @@ START_TEST(other_calls_in_pieces_are_joined)
 }
 END_TEST
 
-START_TEST(a_write_whose_size_lies_is_refused)
+START_TEST(a_write_with_a_wrong_size_is_refused)
 {
     static char bytes[ROOM];
     const char *hex = FILE_GFID "*8 *8 0000000e 00008002" NULL_DICT "48656c6c6f2c2077697265210a";
@@ -570,7 +570,7 @@ START_TEST(a_write_whose_size_lies_is_refused)
 }
 END_TEST
 
-START_TEST(names_and_dicts_that_lie)
+START_TEST(names_and_dicts_with_wrong_lengths_are_refused)
 {
     static const struct {
         enum fop fop;
@@ -628,20 +628,20 @@ test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, lookup_of_root);
-    tcase_add_test(tc, create);
-    tcase_add_test(tc, write_and_read);
+    tcase_add_test(tc, a_create_and_its_reply_match_the_capture);
+    tcase_add_test(tc, a_write_and_a_read_match_the_capture);
     tcase_add_test(tc, readdirp_of_an_empty_root);
     tcase_add_test(tc, fxattrop_of_afr);
-    tcase_add_test(tc, lk);
+    tcase_add_test(tc, a_lock_matches_the_capture);
     tcase_add_test(tc, error_replies_have_the_full_layout);
     tcase_add_test(tc, every_call_round_trips);
     tcase_add_test(tc, every_reply_round_trips);
-    tcase_add_test(tc, every_truncation_is_noticed);
+    tcase_add_test(tc, every_truncation_is_refused);
     tcase_add_test(tc, flipped_bits_do_no_harm);
     tcase_add_test(tc, a_write_may_come_in_pieces);
     tcase_add_test(tc, other_calls_in_pieces_are_joined);
-    tcase_add_test(tc, a_write_whose_size_lies_is_refused);
-    tcase_add_test(tc, names_and_dicts_that_lie);
+    tcase_add_test(tc, a_write_with_a_wrong_size_is_refused);
+    tcase_add_test(tc, names_and_dicts_with_wrong_lengths_are_refused);
     tcase_add_test(tc, over_long_names_are_told_apart_from_garbage);
     tcase_add_test(tc, failed_xattr_calls_answer_an_empty_dict);
     suite_add_tcase(s, tc);

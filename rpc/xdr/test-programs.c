@@ -59,7 +59,7 @@ check_same(const struct xdr *decoded, const struct xdr *encoded)
     ck_assert_mem_eq(again, bytes, size);
 }
 
-START_TEST(dump)
+START_TEST(the_list_of_programs_round_trips)
 {
     struct dump_reply reply;
     struct xdr x =
@@ -79,7 +79,7 @@ START_TEST(dump)
 }
 END_TEST
 
-START_TEST(setvolume)
+START_TEST(a_setvolume_reply_round_trips)
 {
     struct common_reply reply;
     struct xdr x = decoder("00000000 00000016 0000002d 00000002"
@@ -99,7 +99,7 @@ START_TEST(setvolume)
 END_TEST
 
 /* STATUS of clients (management 4.6). */
-START_TEST(brick_op)
+START_TEST(a_brick_op_and_its_reply_round_trip)
 {
     struct brick_op_call call;
     struct brick_op_reply reply;
@@ -129,7 +129,7 @@ START_TEST(brick_op)
 }
 END_TEST
 
-START_TEST(old_dicts_that_lie)
+START_TEST(old_dicts_with_wrong_lengths_are_refused)
 {
     static const char *const rows[] = {
         "0000002e 00000002 *44", /* more bytes promised than there are */
@@ -174,7 +174,7 @@ START_TEST(numbers_in_an_old_dict_are_text)
 }
 END_TEST
 
-START_TEST(getspec)
+START_TEST(a_getspec_call_and_its_reply_round_trip)
 {
     struct getspec_call call;
     struct getspec_reply reply = {.op_ret = 3, .spec = "abc"}, back;
@@ -193,7 +193,7 @@ START_TEST(getspec)
 }
 END_TEST
 
-START_TEST(set_lk_ver)
+START_TEST(a_set_lk_ver_call_is_decoded_and_answered)
 {
     struct set_lk_ver v;
     struct xdr x = decoder("00000003 75696400 00000001"), y = encoder();
@@ -266,7 +266,7 @@ START_TEST(entrylk_contention_and_recall_lease)
 }
 END_TEST
 
-START_TEST(flags_of_open)
+START_TEST(open_flags_are_translated_both_ways)
 {
     ck_assert_uint_eq(open_flags_from_wire(0302), O_CREAT | O_EXCL | O_RDWR);
     ck_assert_uint_eq(open_flags_from_wire(010000), O_SYNC);
@@ -283,7 +283,7 @@ START_TEST(flags_of_open)
 }
 END_TEST
 
-START_TEST(random_bytes_do_no_harm)
+START_TEST(random_bytes_are_decoded_or_refused)
 {
     uint64_t seed = 21;
 
@@ -332,18 +332,18 @@ test_suite(void)
     TCase *tc = tcase_create("programs");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, dump);
-    tcase_add_test(tc, setvolume);
-    tcase_add_test(tc, brick_op);
-    tcase_add_test(tc, old_dicts_that_lie);
+    tcase_add_test(tc, the_list_of_programs_round_trips);
+    tcase_add_test(tc, a_setvolume_reply_round_trips);
+    tcase_add_test(tc, a_brick_op_and_its_reply_round_trip);
+    tcase_add_test(tc, old_dicts_with_wrong_lengths_are_refused);
     tcase_add_test(tc, numbers_in_an_old_dict_are_text);
-    tcase_add_test(tc, getspec);
-    tcase_add_test(tc, set_lk_ver);
+    tcase_add_test(tc, a_getspec_call_and_its_reply_round_trip);
+    tcase_add_test(tc, a_set_lk_ver_call_is_decoded_and_answered);
     tcase_add_test(tc, inodelk_contention);
     tcase_add_test(tc, cache_invalidation);
     tcase_add_test(tc, entrylk_contention_and_recall_lease);
-    tcase_add_test(tc, flags_of_open);
-    tcase_add_test(tc, random_bytes_do_no_harm);
+    tcase_add_test(tc, open_flags_are_translated_both_ways);
+    tcase_add_test(tc, random_bytes_are_decoded_or_refused);
     suite_add_tcase(s, tc);
     return s;
 }

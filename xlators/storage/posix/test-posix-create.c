@@ -27,7 +27,7 @@ START_TEST(create_leaves_gfid_handle_and_path)
 }
 END_TEST
 
-START_TEST(gfid2path_vector)
+START_TEST(gfid2path_has_the_key_and_value_of_the_spec)
 {
     char key[POSIX_GFID2PATH_KEY_SIZE], value[POSIX_GFID2PATH_VALUE_SIZE];
 
@@ -75,7 +75,7 @@ START_TEST(create_over_an_existing_file)
 END_TEST
 
 /* The gfid is in use: the name must not stay. */
-START_TEST(gfid_of_another_object)
+START_TEST(a_taken_gfid_is_refused_to_a_new_object)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     const enum fop fops[] = {FOP_create, FOP_mknod, FOP_symlink, FOP_mkdir};
@@ -91,7 +91,7 @@ START_TEST(gfid_of_another_object)
 }
 END_TEST
 
-START_TEST(owner_mode_and_keys)
+START_TEST(mknod_stores_owner_mode_and_xattrs_of_the_call)
 {
     struct gfid g = fresh_gfid();
     struct call_stack stk;
@@ -119,7 +119,7 @@ START_TEST(owner_mode_and_keys)
 }
 END_TEST
 
-START_TEST(group_of_a_setgid_directory)
+START_TEST(a_setgid_directory_gives_its_group_to_a_new_directory)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
     struct gfid g = fresh_gfid();
@@ -162,7 +162,7 @@ mkdir_by(uint32_t uid, int32_t pid, struct inode *parent, const char *name, cons
 
 /* MKDIR with the gfid of an existing directory is refused to a caller who may not move that directory: other
  * clients that know the directory by its gfid would work in the new directory. */
-START_TEST(gfid_of_another_directory)
+START_TEST(mkdir_moves_a_directory_with_the_same_gfid_only_with_permission)
 {
     struct inode *place = make(FOP_mkdir, w.root, "place"), *old = make(FOP_mkdir, place, "old");
     struct inode *mine = make(FOP_mkdir, w.root, "mine"), *f = make(FOP_create, place, "f");
@@ -192,7 +192,7 @@ START_TEST(gfid_of_another_directory)
 }
 END_TEST
 
-START_TEST(layout_that_has_changed)
+START_TEST(create_and_mkdir_are_refused_after_a_change_of_the_layout)
 {
     struct gfid g = fresh_gfid();
     struct inode *d = make(FOP_mkdir, w.root, "d");
@@ -230,7 +230,7 @@ START_TEST(layout_that_has_changed)
 }
 END_TEST
 
-START_TEST(names_that_are_not_allowed)
+START_TEST(dot_names_and_glusterfs_are_refused)
 {
     const char *const bad[] = {".", "..", ".glusterfs"};
     const int create_errno[] = {EPERM, EPERM, EEXIST}, mkdir_errno[] = {EPERM, EPERM, EPERM};
@@ -250,7 +250,7 @@ START_TEST(names_that_are_not_allowed)
 }
 END_TEST
 
-START_TEST(mkdir_handle_text)
+START_TEST(the_handle_of_a_directory_names_parent_and_name)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub");
     char text[512], want[POSIX_HANDLE_TEXT_MAX];
@@ -267,7 +267,7 @@ START_TEST(mkdir_handle_text)
 END_TEST
 
 /* A symlink whose text looks like a directory's handle is still a symlink. */
-START_TEST(symlink_that_pretends_to_be_a_handle)
+START_TEST(a_symlink_with_the_text_of_a_handle_is_a_symlink)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
     struct gfid g = fresh_gfid();
@@ -333,7 +333,7 @@ START_TEST(force_replace_removes_a_stale_linkto)
 END_TEST
 
 /* A failed step undoes the steps before. The step that fails is an xattr too large for any file system. */
-START_TEST(creation_that_fails_half_way)
+START_TEST(a_failed_creation_leaves_neither_name_nor_handle)
 {
     static char huge[128 * 1024];
     const enum fop fops[] = {FOP_create, FOP_mknod, FOP_mkdir};
@@ -365,23 +365,23 @@ test_suite(void)
     TCase *names = tcase_create("names");
 
     root_or_skip();
-    tcase_add_test(bytes, gfid2path_vector);
+    tcase_add_test(bytes, gfid2path_has_the_key_and_value_of_the_spec);
     suite_add_tcase(s, bytes);
     tcase_add_checked_fixture(names, world_setup, world_teardown);
     tcase_add_test(names, create_leaves_gfid_handle_and_path);
     tcase_add_test(names, create_without_gfid_is_refused);
     tcase_add_test(names, create_over_an_existing_file);
-    tcase_add_test(names, gfid_of_another_object);
-    tcase_add_test(names, owner_mode_and_keys);
-    tcase_add_test(names, group_of_a_setgid_directory);
-    tcase_add_test(names, gfid_of_another_directory);
-    tcase_add_test(names, layout_that_has_changed);
-    tcase_add_test(names, names_that_are_not_allowed);
-    tcase_add_test(names, mkdir_handle_text);
-    tcase_add_test(names, symlink_that_pretends_to_be_a_handle);
+    tcase_add_test(names, a_taken_gfid_is_refused_to_a_new_object);
+    tcase_add_test(names, mknod_stores_owner_mode_and_xattrs_of_the_call);
+    tcase_add_test(names, a_setgid_directory_gives_its_group_to_a_new_directory);
+    tcase_add_test(names, mkdir_moves_a_directory_with_the_same_gfid_only_with_permission);
+    tcase_add_test(names, create_and_mkdir_are_refused_after_a_change_of_the_layout);
+    tcase_add_test(names, dot_names_and_glusterfs_are_refused);
+    tcase_add_test(names, the_handle_of_a_directory_names_parent_and_name);
+    tcase_add_test(names, a_symlink_with_the_text_of_a_handle_is_a_symlink);
     tcase_add_test(names, internal_mknod_links_to_the_gfid);
     tcase_add_test(names, force_replace_removes_a_stale_linkto);
-    tcase_add_test(names, creation_that_fails_half_way);
+    tcase_add_test(names, a_failed_creation_leaves_neither_name_nor_handle);
     suite_add_tcase(s, names);
     return s;
 }

@@ -60,7 +60,7 @@ read_call(struct call_stack *stk, struct fd *fd, uint64_t offset, uint64_t size)
     return posix_fop_readv(&brick.xl, stk);
 }
 
-START_TEST(read_what_was_written)
+START_TEST(a_read_returns_the_written_bytes)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct call_stack stk;
@@ -118,7 +118,7 @@ START_TEST(open_modes_are_kept)
 }
 END_TEST
 
-START_TEST(what_cannot_be_opened)
+START_TEST(open_refuses_folders_and_symlinks)
 {
     struct inode *dir = brick_make("dir", S_IFDIR), *link = brick_make("link", S_IFLNK);
     struct call_stack stk;
@@ -145,7 +145,7 @@ START_TEST(what_cannot_be_opened)
 }
 END_TEST
 
-START_TEST(append_is_told)
+START_TEST(a_write_reports_whether_it_appends)
 {
     struct fd *fd = brick_open(file, O_RDWR), *second = brick_open(file, O_RDONLY);
     struct call_stack stk;
@@ -168,7 +168,7 @@ START_TEST(append_is_told)
 }
 END_TEST
 
-START_TEST(migration_guard)
+START_TEST(writes_of_a_migration_do_not_overwrite_protected_writes)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct call_stack stk;
@@ -239,7 +239,7 @@ START_TEST(anonymous_fds_leave_nothing_open)
 }
 END_TEST
 
-START_TEST(truncate_both_ways)
+START_TEST(truncate_shrinks_and_extends)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct inode *dir = brick_make("dir", S_IFDIR);
@@ -265,7 +265,7 @@ START_TEST(truncate_both_ways)
 }
 END_TEST
 
-START_TEST(times_follow_the_caller)
+START_TEST(a_write_sets_the_times_of_its_caller)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct call_stack stk;
@@ -302,7 +302,7 @@ START_TEST(times_follow_the_caller)
 }
 END_TEST
 
-START_TEST(space)
+START_TEST(fallocate_zerofill_discard_and_seek_change_and_find_ranges)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct call_stack stk;
@@ -457,7 +457,7 @@ START_TEST(zerofill_ends_with_its_client_and_its_brick)
 }
 END_TEST
 
-START_TEST(copy_a_range)
+START_TEST(copy_file_range_stops_at_the_end_of_the_source)
 {
     struct inode *other = brick_make("other", S_IFREG);
     struct fd *in = brick_open(file, O_RDWR), *out = brick_open(other, O_RDWR);
@@ -484,7 +484,7 @@ START_TEST(copy_a_range)
 }
 END_TEST
 
-START_TEST(checksums)
+START_TEST(rchecksum_returns_the_values_of_the_spec)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     struct call_stack stk;
@@ -529,7 +529,7 @@ START_TEST(checksums)
 }
 END_TEST
 
-START_TEST(sync_calls)
+START_TEST(fsync_and_fsyncdir_succeed_and_a_batched_fsync_has_no_attributes)
 {
     struct fd *fd = brick_open(file, O_RDWR), *dirfd = brick_open(brick.root, 0);
     struct call_stack stk;
@@ -579,7 +579,7 @@ START_TEST(large_reads_are_not_larger_than_the_file)
 }
 END_TEST
 
-START_TEST(direct_io_needs_no_aligned_client)
+START_TEST(a_read_of_unaligned_bytes_from_an_o_direct_fd_succeeds)
 {
     struct call_stack stk;
     static char block[4096 + 1];
@@ -637,7 +637,7 @@ append_everywhere(void *arg)
     return NULL;
 }
 
-START_TEST(one_write_appends_at_a_place)
+START_TEST(one_write_of_each_offset_is_an_append)
 {
     struct fd *fd = brick_open(file, O_RDWR);
     pthread_t threads[APPENDERS];
@@ -660,23 +660,23 @@ test_suite(void)
 
     brick_or_skip();
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, read_what_was_written);
+    tcase_add_test(t, a_read_returns_the_written_bytes);
     tcase_add_test(t, open_modes_are_kept);
-    tcase_add_test(t, what_cannot_be_opened);
-    tcase_add_test(t, append_is_told);
-    tcase_add_test(t, migration_guard);
+    tcase_add_test(t, open_refuses_folders_and_symlinks);
+    tcase_add_test(t, a_write_reports_whether_it_appends);
+    tcase_add_test(t, writes_of_a_migration_do_not_overwrite_protected_writes);
     tcase_add_test(t, anonymous_fds_leave_nothing_open);
-    tcase_add_test(t, truncate_both_ways);
-    tcase_add_test(t, times_follow_the_caller);
-    tcase_add_test(t, space);
+    tcase_add_test(t, truncate_shrinks_and_extends);
+    tcase_add_test(t, a_write_sets_the_times_of_its_caller);
+    tcase_add_test(t, fallocate_zerofill_discard_and_seek_change_and_find_ranges);
     tcase_add_test(t, zerofill_is_bounded);
     tcase_add_test(t, zerofill_ends_with_its_client_and_its_brick);
-    tcase_add_test(t, copy_a_range);
-    tcase_add_test(t, checksums);
-    tcase_add_test(t, sync_calls);
+    tcase_add_test(t, copy_file_range_stops_at_the_end_of_the_source);
+    tcase_add_test(t, rchecksum_returns_the_values_of_the_spec);
+    tcase_add_test(t, fsync_and_fsyncdir_succeed_and_a_batched_fsync_has_no_attributes);
     tcase_add_test(t, large_reads_are_not_larger_than_the_file);
-    tcase_add_test(t, direct_io_needs_no_aligned_client);
-    tcase_add_test(t, one_write_appends_at_a_place);
+    tcase_add_test(t, a_read_of_unaligned_bytes_from_an_o_direct_fd_succeeds);
+    tcase_add_test(t, one_write_of_each_offset_is_an_append);
     suite_add_tcase(s, t);
     return s;
 }

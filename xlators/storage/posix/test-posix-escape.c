@@ -290,7 +290,7 @@ child_of_a_symlink(const char *child, const char *text)
     secret_untouched();
 }
 
-START_TEST(symlink_with_the_gfid_of_a_removed_folder)
+START_TEST(a_symlink_with_the_gfid_of_a_removed_folder_is_not_followed)
 {
     child_of_a_symlink("etc", secret);
     child_of_a_symlink("unlink", "../.."); /* the brick's own .glusterfs */
@@ -300,7 +300,7 @@ START_TEST(symlink_with_the_gfid_of_a_removed_folder)
 END_TEST
 
 /* A symlink gets the gfid of a removed directory whose inode is still held. */
-START_TEST(symlink_with_the_gfid_of_a_held_folder)
+START_TEST(a_symlink_with_the_gfid_of_a_held_folder_is_not_followed)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
 
@@ -316,7 +316,7 @@ END_TEST
 
 /* A name of the path becomes a symlink, behind the daemon's back, also where the way is too deep for the
  * kernel. */
-START_TEST(a_folder_becomes_a_symlink)
+START_TEST(a_symlink_in_place_of_a_folder_is_not_followed)
 {
     struct inode *top = make(FOP_mkdir, w.root, "top"), *deep = inode_ref(top);
     char from[256], to[256], below[128];
@@ -395,7 +395,7 @@ keeps_its_handle(bool is_symlink)
     ck_assert_int_eq(remove_entry(FOP_rmdir, w.root, "moved", 0), 0);
 }
 
-START_TEST(a_folder_takes_nobodys_handle)
+START_TEST(a_folder_takes_no_handle_of_another_object)
 {
     keeps_its_handle(false);
     keeps_its_handle(true);
@@ -446,7 +446,7 @@ START_TEST(a_listed_folder_without_handle_is_healed)
 END_TEST
 
 /* The removal of a file whose gfid now belongs to another object leaves the other object's handle. */
-START_TEST(a_file_without_handle_removes_nobodys)
+START_TEST(unlink_of_a_file_without_handle_removes_no_other_handle)
 {
     struct inode *f = make(FOP_create, w.root, "f"), *d;
     struct gfid g = f->gfid;
@@ -483,7 +483,7 @@ gfid_becomes(mode_t type, dev_t dev)
     inode_unref(f);
 }
 
-START_TEST(a_file_becomes_a_device_or_a_fifo)
+START_TEST(a_device_or_fifo_in_place_of_a_file_is_not_opened)
 {
     gfid_becomes(S_IFCHR, makedev(1, 5));
     gfid_becomes(S_IFIFO, 0);
@@ -506,7 +506,7 @@ END_TEST
 
 /* An inode number can be reused after its object is gone, so the layer forgets the number, also when the
  * object was removed with its tree. */
-START_TEST(numbers_are_forgotten)
+START_TEST(inode_numbers_of_removed_objects_are_forgotten)
 {
     struct inode *p = make(FOP_mkdir, w.root, "p"), *c = make(FOP_mkdir, p, "c"),
                  *f = make(FOP_create, c, "f");
@@ -530,7 +530,7 @@ END_TEST
 
 /* Reading the times may have to reach the object, under the lock of the inode's times, and then stores the
  * inode number. */
-START_TEST(times_are_read_of_what_must_be_reached_first)
+START_TEST(times_of_an_object_without_a_known_number_are_read)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
     struct posix_obj obj;
@@ -614,7 +614,7 @@ attack(void *(*attacker)(void *), void *arg, struct inode *dirs[], int count, co
     secret_untouched();
 }
 
-START_TEST(a_local_user_swaps_folders_and_symlinks)
+START_TEST(symlinks_swapped_in_by_a_local_user_are_not_followed)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"), *deep = inode_ref(sub);
     struct swap s;
@@ -673,7 +673,7 @@ swapped_file(void)
     unlink(s.a);
 }
 
-START_TEST(a_local_user_swaps_files)
+START_TEST(files_swapped_with_symlinks_and_fifos_are_not_opened)
 {
     char path[256], target[256];
 
@@ -722,7 +722,7 @@ reuse_gfids(void *arg)
     return NULL;
 }
 
-START_TEST(another_client_uses_gfids_again)
+START_TEST(gfids_used_again_by_another_client_lead_to_no_secret)
 {
     int err;
 
@@ -755,22 +755,22 @@ test_suite(void)
     TCase *c = tcase_of_world(s, "escape");
 
     root_or_skip();
-    tcase_add_test(c, symlink_with_the_gfid_of_a_removed_folder);
-    tcase_add_test(c, symlink_with_the_gfid_of_a_held_folder);
-    tcase_add_test(c, a_folder_becomes_a_symlink);
-    tcase_add_test(c, a_folder_takes_nobodys_handle);
+    tcase_add_test(c, a_symlink_with_the_gfid_of_a_removed_folder_is_not_followed);
+    tcase_add_test(c, a_symlink_with_the_gfid_of_a_held_folder_is_not_followed);
+    tcase_add_test(c, a_symlink_in_place_of_a_folder_is_not_followed);
+    tcase_add_test(c, a_folder_takes_no_handle_of_another_object);
     tcase_add_test(c, a_held_folder_lives_on_at_its_other_name);
     tcase_add_test(c, a_listed_folder_without_handle_is_healed);
-    tcase_add_test(c, a_file_without_handle_removes_nobodys);
-    tcase_add_test(c, a_file_becomes_a_device_or_a_fifo);
+    tcase_add_test(c, unlink_of_a_file_without_handle_removes_no_other_handle);
+    tcase_add_test(c, a_device_or_fifo_in_place_of_a_file_is_not_opened);
     tcase_add_test(c, chmod_does_not_follow);
-    tcase_add_test(c, numbers_are_forgotten);
-    tcase_add_test(c, times_are_read_of_what_must_be_reached_first);
+    tcase_add_test(c, inode_numbers_of_removed_objects_are_forgotten);
+    tcase_add_test(c, times_of_an_object_without_a_known_number_are_read);
     c = tcase_of_world(s, "swaps");
-    tcase_add_test(c, a_local_user_swaps_folders_and_symlinks);
-    tcase_add_test(c, a_local_user_swaps_files);
+    tcase_add_test(c, symlinks_swapped_in_by_a_local_user_are_not_followed);
+    tcase_add_test(c, files_swapped_with_symlinks_and_fifos_are_not_opened);
     c = tcase_of_world(s, "gfids");
-    tcase_add_test(c, another_client_uses_gfids_again);
+    tcase_add_test(c, gfids_used_again_by_another_client_lead_to_no_secret);
     return s;
 }
 

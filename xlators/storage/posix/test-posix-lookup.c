@@ -7,7 +7,7 @@
 
 /* ---- lookup and healing ---------------------------------------------------------------------- */
 
-START_TEST(lookup_answers)
+START_TEST(lookup_answers_missing_names_and_gfids_with_errors)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
     struct gfid unknown = fresh_gfid();
@@ -75,7 +75,7 @@ START_TEST(lookup_heals_handles)
 }
 END_TEST
 
-START_TEST(lookup_gives_a_gfid)
+START_TEST(lookup_gives_the_proposed_gfid_to_an_object_without_one)
 {
     struct gfid g = fresh_gfid();
     struct call_stack stk;
@@ -97,7 +97,7 @@ START_TEST(lookup_gives_a_gfid)
 END_TEST
 
 /* One LOOKUP makes an inode known: the next LOOKUP needs not read the gfid. */
-START_TEST(lookup_meets_the_inode)
+START_TEST(lookup_records_the_inode_number)
 {
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "d" : "f";
@@ -168,7 +168,7 @@ find_with_gfid(const char *name, const struct gfid *gfid, struct iatt *out)
     return r;
 }
 
-START_TEST(a_gfid_taken_away_by_hand_is_given_back)
+START_TEST(a_gfid_removed_by_hand_is_restored)
 {
     const enum fop fops[] = {FOP_create, FOP_mkdir, FOP_symlink};
     const char *const names[] = {"f", "d", "l"};
@@ -192,7 +192,7 @@ START_TEST(a_gfid_taken_away_by_hand_is_given_back)
 }
 END_TEST
 
-START_TEST(a_gfid_alone_or_a_handle_alone_is_given_back)
+START_TEST(a_missing_gfid_or_handle_is_restored)
 {
     const enum fop fops[] = {FOP_create, FOP_mkdir};
     const char *const names[] = {"f", "d"};
@@ -219,7 +219,7 @@ START_TEST(a_gfid_alone_or_a_handle_alone_is_given_back)
 }
 END_TEST
 
-START_TEST(another_gfid_given_by_hand_is_answered)
+START_TEST(a_gfid_changed_by_hand_is_answered)
 {
     const enum fop fops[] = {FOP_create, FOP_mkdir};
     const char *const names[] = {"f", "d"};
@@ -246,7 +246,7 @@ END_TEST
 /* ---- deep trees ------------------------------------------------------------------------------ */
 
 /* More than 40 levels: the kernel does not follow so many handles. */
-START_TEST(deep_tree)
+START_TEST(objects_60_folders_deep_can_be_changed_and_removed)
 {
     enum { DEPTH = 60 };
     const char *name = "a name of some length";
@@ -290,7 +290,7 @@ try_make(enum fop fop, struct inode *parent, const char *name)
 
 /* Names whose whole path has PATH_MAX bytes or more are refused, because users could neither use nor remove
  * them. */
-START_TEST(paths_too_long)
+START_TEST(objects_with_paths_too_long_are_not_made)
 {
     static const enum fop makers[] = {FOP_mkdir, FOP_create, FOP_mknod, FOP_symlink};
     struct inode *dirs[32] = {inode_ref(w.root)}, *f = make(FOP_create, w.root, "f");
@@ -368,7 +368,7 @@ END_TEST
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* The reply has the attributes after the change, also for a directory whose inode was met. */
-START_TEST(setattr_of_a_directory)
+START_TEST(setattr_changes_the_mode_of_a_directory)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d");
 
@@ -412,7 +412,7 @@ START_TEST(setattr_times_and_mode)
 }
 END_TEST
 
-START_TEST(statfs_is_less_than_the_disk)
+START_TEST(statfs_shows_less_free_space_than_the_disk)
 {
     struct call_stack stk;
     struct statvfs v;
@@ -427,7 +427,7 @@ START_TEST(statfs_is_less_than_the_disk)
 }
 END_TEST
 
-START_TEST(mdata_bytes)
+START_TEST(mdata_has_the_bytes_of_the_spec)
 {
     const struct mdata m = {1700000000, 1700000000, 1700000000, 123456789, 123456789, 123456789};
     const char want[] = "\x01\0\0\0\0\0\0\0\0\0\0\0\0\x65\x53\xf1\0\0\0\0\0\x07\x5b\xcd\x15";
@@ -450,23 +450,23 @@ test_suite(void)
     TCase *names = tcase_create("names");
 
     root_or_skip();
-    tcase_add_test(bytes, mdata_bytes);
+    tcase_add_test(bytes, mdata_has_the_bytes_of_the_spec);
     suite_add_tcase(s, bytes);
     tcase_add_checked_fixture(names, world_setup, world_teardown);
-    tcase_add_test(names, lookup_answers);
+    tcase_add_test(names, lookup_answers_missing_names_and_gfids_with_errors);
     tcase_add_test(names, a_lookup_that_succeeds_has_a_dict);
     tcase_add_test(names, lookup_heals_handles);
-    tcase_add_test(names, lookup_gives_a_gfid);
-    tcase_add_test(names, deep_tree);
-    tcase_add_test(names, setattr_of_a_directory);
-    tcase_add_test(names, paths_too_long);
-    tcase_add_test(names, lookup_meets_the_inode);
-    tcase_add_test(names, a_gfid_taken_away_by_hand_is_given_back);
-    tcase_add_test(names, a_gfid_alone_or_a_handle_alone_is_given_back);
-    tcase_add_test(names, another_gfid_given_by_hand_is_answered);
+    tcase_add_test(names, lookup_gives_the_proposed_gfid_to_an_object_without_one);
+    tcase_add_test(names, objects_60_folders_deep_can_be_changed_and_removed);
+    tcase_add_test(names, setattr_changes_the_mode_of_a_directory);
+    tcase_add_test(names, objects_with_paths_too_long_are_not_made);
+    tcase_add_test(names, lookup_records_the_inode_number);
+    tcase_add_test(names, a_gfid_removed_by_hand_is_restored);
+    tcase_add_test(names, a_missing_gfid_or_handle_is_restored);
+    tcase_add_test(names, a_gfid_changed_by_hand_is_answered);
     tcase_add_test(names, paths_too_long_are_removed);
     tcase_add_test(names, setattr_times_and_mode);
-    tcase_add_test(names, statfs_is_less_than_the_disk);
+    tcase_add_test(names, statfs_shows_less_free_space_than_the_disk);
     suite_add_tcase(s, names);
     return s;
 }

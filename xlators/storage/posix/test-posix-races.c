@@ -43,7 +43,7 @@ count_handles(unsigned *count)
     *count = (unsigned)atoi(text);
 }
 
-START_TEST(crowd_on_one_name)
+START_TEST(concurrent_creates_and_unlinks_of_one_name_leave_no_handle)
 {
     pthread_t threads[CROWD];
     long made[CROWD] = {0}, total = 0;
@@ -93,7 +93,7 @@ work_inside(void *arg)
     return NULL;
 }
 
-START_TEST(work_in_a_directory_being_renamed)
+START_TEST(calls_in_a_directory_succeed_during_renames)
 {
     struct inode *a = make(FOP_mkdir, w.root, "a"), *sub = make(FOP_mkdir, a, "sub");
     pthread_t renamer, workers[3];
@@ -125,7 +125,7 @@ open_and_close(void *arg)
     return NULL;
 }
 
-START_TEST(open_and_unlink_at_once)
+START_TEST(a_concurrent_open_and_unlink_leave_no_handle)
 {
     unsigned left;
 
@@ -162,7 +162,7 @@ link_and_unlink(void *arg)
     return NULL;
 }
 
-START_TEST(links_of_one_inode)
+START_TEST(concurrent_links_and_unlinks_of_one_file_leave_no_handle)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     pthread_t threads[CROWD];
@@ -202,7 +202,7 @@ rename_around(void *arg)
     return NULL;
 }
 
-START_TEST(renames_over_each_other)
+START_TEST(concurrent_renames_leave_one_handle_for_each_file)
 {
     const char *const names[] = {"a", "b", "c", "d"};
     pthread_t threads[CROWD];
@@ -279,13 +279,13 @@ tree_goes_while_names(bool come)
     ck_assert_uint_eq(left, 0);
 }
 
-START_TEST(a_tree_is_taken_away_while_other_names_go)
+START_TEST(a_tree_is_removed_while_other_names_are_removed)
 {
     tree_goes_while_names(false);
 }
 END_TEST
 
-START_TEST(a_tree_is_taken_away_while_other_names_come)
+START_TEST(a_tree_is_removed_while_other_names_are_made)
 {
     tree_goes_while_names(true);
 }
@@ -293,7 +293,7 @@ END_TEST
 
 /* By the time of the removal another folder has the gfid, and its entry of the same name is a symlink with a
  * text that is too long for a path. */
-START_TEST(a_tree_is_taken_away_whose_handles_lead_astray)
+START_TEST(a_tree_with_misleading_handles_is_removed)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");
     char text[4001];
@@ -324,14 +324,14 @@ test_suite(void)
     root_or_skip();
     tcase_add_checked_fixture(c, world_setup, world_teardown);
     tcase_set_timeout(c, 30);
-    tcase_add_test(c, crowd_on_one_name);
-    tcase_add_test(c, work_in_a_directory_being_renamed);
-    tcase_add_test(c, open_and_unlink_at_once);
-    tcase_add_test(c, links_of_one_inode);
-    tcase_add_test(c, renames_over_each_other);
-    tcase_add_test(c, a_tree_is_taken_away_while_other_names_go);
-    tcase_add_test(c, a_tree_is_taken_away_while_other_names_come);
-    tcase_add_test(c, a_tree_is_taken_away_whose_handles_lead_astray);
+    tcase_add_test(c, concurrent_creates_and_unlinks_of_one_name_leave_no_handle);
+    tcase_add_test(c, calls_in_a_directory_succeed_during_renames);
+    tcase_add_test(c, a_concurrent_open_and_unlink_leave_no_handle);
+    tcase_add_test(c, concurrent_links_and_unlinks_of_one_file_leave_no_handle);
+    tcase_add_test(c, concurrent_renames_leave_one_handle_for_each_file);
+    tcase_add_test(c, a_tree_is_removed_while_other_names_are_removed);
+    tcase_add_test(c, a_tree_is_removed_while_other_names_are_made);
+    tcase_add_test(c, a_tree_with_misleading_handles_is_removed);
     suite_add_tcase(s, c);
     return s;
 }

@@ -110,7 +110,7 @@ START_TEST(internal_mknod_at_a_taken_name_leaves_the_open_file)
 END_TEST
 
 /* An inode number of the disk that is used again is no proof of identity. */
-START_TEST(reused_inode_number)
+START_TEST(a_lookup_detects_a_reused_inode_number)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     struct call_stack stk;
@@ -135,7 +135,7 @@ START_TEST(reused_inode_number)
 }
 END_TEST
 
-START_TEST(unlink_conditions)
+START_TEST(unlink_is_refused_if_a_condition_of_the_call_does_not_hold)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     struct fd *fd = open_file(f);
@@ -168,7 +168,7 @@ START_TEST(unlink_conditions)
 }
 END_TEST
 
-START_TEST(rmdir_and_landfill)
+START_TEST(a_forced_rmdir_moves_the_tree_to_the_landfill)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *sub = make(FOP_mkdir, d, "sub"),
                  *f = make(FOP_create, sub, "f");
@@ -284,7 +284,7 @@ kept_while_open(struct inode *inode, enum fop open, enum fop remove, unsigned fl
         ck_assert_int_eq(by_gfid(fops[i], inode, &post), -ENOENT);
 }
 
-START_TEST(removed_but_open)
+START_TEST(a_removed_object_lives_while_it_is_open)
 {
     for (int i = 0; i < 3; i++) {
         struct inode *inode = make(i ? FOP_mkdir : FOP_create, w.root, "kept");
@@ -309,7 +309,7 @@ START_TEST(removed_but_open)
 }
 END_TEST
 
-START_TEST(unlink_of_a_large_file)
+START_TEST(unlink_of_a_large_file_removes_its_handle)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     int fd = openat(w.p->brick_fd, "f", O_WRONLY);
@@ -416,7 +416,7 @@ START_TEST(rename_directory_moves_its_handle)
 }
 END_TEST
 
-START_TEST(rename_that_fails)
+START_TEST(a_refused_rename_leaves_all_objects)
 {
     struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
                  *in = make(FOP_create, b, "in");
@@ -499,11 +499,11 @@ test_suite(void)
     tcase_add_checked_fixture(names, world_setup, world_teardown);
     tcase_add_test(names, unlink_takes_the_handle_with_the_last_name);
     tcase_add_test(names, unlinked_files_live_while_open);
-    tcase_add_test(names, unlink_conditions);
+    tcase_add_test(names, unlink_is_refused_if_a_condition_of_the_call_does_not_hold);
     tcase_add_test(names, gfid_comes_back_while_the_old_file_is_open);
     tcase_add_test(names, internal_mknod_at_a_taken_name_leaves_the_open_file);
-    tcase_add_test(names, reused_inode_number);
-    tcase_add_test(names, rmdir_and_landfill);
+    tcase_add_test(names, a_lookup_detects_a_reused_inode_number);
+    tcase_add_test(names, a_forced_rmdir_moves_the_tree_to_the_landfill);
     tcase_add_test(names, landfill_keeps_files_with_other_names);
     tcase_add_test(names, janitor_waits_for_the_lock_of_a_name);
     tcase_add_test(names, rename_file_over_file);
@@ -511,9 +511,9 @@ test_suite(void)
     tcase_add_test(names, rename_hard_links_of_one_file);
     tcase_add_test(names, healer_renames_hard_links_of_one_file);
     tcase_add_test(names, rename_directory_moves_its_handle);
-    tcase_add_test(names, rename_that_fails);
-    tcase_add_test(names, removed_but_open);
-    tcase_add_test(names, unlink_of_a_large_file);
+    tcase_add_test(names, a_refused_rename_leaves_all_objects);
+    tcase_add_test(names, a_removed_object_lives_while_it_is_open);
+    tcase_add_test(names, unlink_of_a_large_file_removes_its_handle);
     suite_add_tcase(s, names);
     TCase *counted = tcase_create("counted");
     tcase_add_checked_fixture(counted, setup_counted, world_teardown);

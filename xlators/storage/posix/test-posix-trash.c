@@ -80,7 +80,7 @@ mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-START_TEST(it_lies_where_it_was)
+START_TEST(a_trashed_file_keeps_its_path_below_the_trash)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");
     struct inode *f = make(FOP_create, e, "f");
@@ -120,7 +120,7 @@ START_TEST(only_the_last_name_is_kept)
 }
 END_TEST
 
-START_TEST(what_was_closed_is_closed)
+START_TEST(trash_folders_are_no_more_open_than_their_sources)
 {
     static const struct { mode_t real, kept; } modes[] = {
         {0755, 0755}, {0700, 0700}, {0750, 0700}, {0705, 0700}, {0777, 0755}, {01777, 0755}, {0711, 0711}};
@@ -148,7 +148,7 @@ START_TEST(what_was_closed_is_closed)
 END_TEST
 
 /* The ACL denies a user the access that the mode grants. A folder with an ACL is closed in the trash. */
-START_TEST(a_folder_with_an_acl_is_closed)
+START_TEST(the_trash_copy_of_a_folder_with_an_acl_is_closed)
 {
     static const unsigned char acl[] = {2, 0, 0, 0, 1,    0,    7,    0,    0xff, 0xff, 0xff, 0xff,
                                         2, 0, 0, 0, 0x39, 0x30, 0,    0,    4,    0,    5,    0,
@@ -168,7 +168,7 @@ START_TEST(a_folder_with_an_acl_is_closed)
 END_TEST
 
 /* Objects that other users have put in the place of a folder of the trash are not used. */
-START_TEST(nothing_of_others_is_used)
+START_TEST(symlinks_and_folders_of_other_users_get_no_files)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *e = make(FOP_mkdir, d, "e");
     struct inode *f = make(FOP_create, e, "f");
@@ -223,7 +223,7 @@ START_TEST(long_names_are_cut)
 }
 END_TEST
 
-START_TEST(paths_that_nobody_could_use_are_not_made)
+START_TEST(paths_longer_than_path_max_are_not_made)
 {
     char name[201];
     struct inode *dir = inode_ref(w.root);
@@ -241,7 +241,7 @@ START_TEST(paths_that_nobody_could_use_are_not_made)
 }
 END_TEST
 
-START_TEST(some_is_not_kept)
+START_TEST(eliminated_paths_large_files_and_linkto_files_are_removed)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *x = make(FOP_mkdir, d, "x");
     struct inode *dx = make(FOP_mkdir, w.root, "dx");
@@ -280,7 +280,7 @@ START_TEST(some_is_not_kept)
 }
 END_TEST
 
-START_TEST(what_lies_in_the_trash_is_removed)
+START_TEST(files_of_the_trash_are_removed)
 {
     int err;
     struct gfid gfid = {{[15] = 5}};
@@ -297,7 +297,7 @@ START_TEST(what_lies_in_the_trash_is_removed)
 END_TEST
 
 /* The table knows another path than the disk. */
-START_TEST(a_folder_that_was_moved_is_found)
+START_TEST(files_of_a_renamed_folder_are_kept_below_the_new_name)
 {
     struct inode *d = make(FOP_mkdir, w.root, "d"), *f = make(FOP_create, d, "f");
     struct call_stack stk;
@@ -315,7 +315,7 @@ START_TEST(a_folder_that_was_moved_is_found)
 }
 END_TEST
 
-START_TEST(open_files_stay_open)
+START_TEST(an_open_file_stays_open_in_the_trash)
 {
     struct inode *f = make(FOP_create, w.root, "f");
     struct fd *fd = open_file(f);
@@ -342,17 +342,17 @@ test_suite(void)
 
     root_or_skip();
     tcase_add_checked_fixture(t, setup, world_teardown);
-    tcase_add_test(t, it_lies_where_it_was);
+    tcase_add_test(t, a_trashed_file_keeps_its_path_below_the_trash);
     tcase_add_test(t, only_the_last_name_is_kept);
-    tcase_add_test(t, what_was_closed_is_closed);
-    tcase_add_test(t, a_folder_with_an_acl_is_closed);
-    tcase_add_test(t, nothing_of_others_is_used);
+    tcase_add_test(t, trash_folders_are_no_more_open_than_their_sources);
+    tcase_add_test(t, the_trash_copy_of_a_folder_with_an_acl_is_closed);
+    tcase_add_test(t, symlinks_and_folders_of_other_users_get_no_files);
     tcase_add_test(t, long_names_are_cut);
-    tcase_add_test(t, paths_that_nobody_could_use_are_not_made);
-    tcase_add_test(t, some_is_not_kept);
-    tcase_add_test(t, what_lies_in_the_trash_is_removed);
-    tcase_add_test(t, a_folder_that_was_moved_is_found);
-    tcase_add_test(t, open_files_stay_open);
+    tcase_add_test(t, paths_longer_than_path_max_are_not_made);
+    tcase_add_test(t, eliminated_paths_large_files_and_linkto_files_are_removed);
+    tcase_add_test(t, files_of_the_trash_are_removed);
+    tcase_add_test(t, files_of_a_renamed_folder_are_kept_below_the_new_name);
+    tcase_add_test(t, an_open_file_stays_open_in_the_trash);
     suite_add_tcase(s, t);
     return s;
 }

@@ -112,7 +112,7 @@ START_TEST(set_get_remove)
 }
 END_TEST
 
-START_TEST(rules_of_names)
+START_TEST(forbidden_names_are_refused)
 {
     char gfid[16] = {1};
 
@@ -230,7 +230,7 @@ START_TEST(list_hides_the_bricks_own)
 }
 END_TEST
 
-START_TEST(bulk_remove)
+START_TEST(one_call_removes_all_xattrs_of_the_dict)
 {
     struct call_stack stk;
 
@@ -254,7 +254,7 @@ START_TEST(bulk_remove)
 }
 END_TEST
 
-START_TEST(sync_leaves_only_what_is_named)
+START_TEST(sync_removes_user_xattrs_that_the_call_lacks)
 {
     struct inode *dir = brick_make("dir", S_IFDIR);
     struct call_stack stk;
@@ -273,7 +273,7 @@ START_TEST(sync_leaves_only_what_is_named)
 }
 END_TEST
 
-START_TEST(virtual_names)
+START_TEST(virtual_names_show_paths_and_ancestry)
 {
     struct inode *dir = brick_make("dir", S_IFDIR);
     struct posix_obj obj;
@@ -315,7 +315,7 @@ START_TEST(virtual_names)
 END_TEST
 
 /* The keys that a stock client requests in a LOOKUP, requested here in a STAT. */
-START_TEST(fill_reads_what_is_there)
+START_TEST(a_stat_returns_the_requested_xattrs_that_exist)
 {
     struct call_stack stk;
     static const char *const keys[] = {"trusted.afr.dirty",
@@ -374,7 +374,7 @@ stat_asking(struct call_stack *stk, unsigned count, const char *format)
     return posix_fop_stat(&brick.xl, stk);
 }
 
-START_TEST(many_keys_and_patterns)
+START_TEST(hundreds_of_keys_and_16_patterns_are_answered)
 {
     struct call_stack stk;
     char key[32];
@@ -397,7 +397,7 @@ START_TEST(many_keys_and_patterns)
 }
 END_TEST
 
-START_TEST(no_work_for_a_client_that_has_gone)
+START_TEST(a_call_of_a_lost_client_is_cancelled)
 {
     struct brick_client client = {.is_gone = true};
     struct posix_fill fill = {.xl = &brick.xl, .client = &client};
@@ -408,7 +408,7 @@ START_TEST(no_work_for_a_client_that_has_gone)
 }
 END_TEST
 
-START_TEST(content_of_small_files)
+START_TEST(a_stat_returns_the_content_of_a_small_file)
 {
     struct call_stack stk;
     int fd = open(backend("file"), O_WRONLY);
@@ -663,18 +663,18 @@ test_suite(void)
     brick_or_skip();
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, set_get_remove);
-    tcase_add_test(t, rules_of_names);
+    tcase_add_test(t, forbidden_names_are_refused);
     tcase_add_test(t, acl_as_text);
     tcase_add_test(t, mdata_merges_and_is_for_internal_clients);
     tcase_add_test(t, quota_limits_are_refused_to_the_command_alone);
     tcase_add_test(t, list_hides_the_bricks_own);
-    tcase_add_test(t, bulk_remove);
-    tcase_add_test(t, sync_leaves_only_what_is_named);
-    tcase_add_test(t, virtual_names);
-    tcase_add_test(t, fill_reads_what_is_there);
-    tcase_add_test(t, many_keys_and_patterns);
-    tcase_add_test(t, no_work_for_a_client_that_has_gone);
-    tcase_add_test(t, content_of_small_files);
+    tcase_add_test(t, one_call_removes_all_xattrs_of_the_dict);
+    tcase_add_test(t, sync_removes_user_xattrs_that_the_call_lacks);
+    tcase_add_test(t, virtual_names_show_paths_and_ancestry);
+    tcase_add_test(t, a_stat_returns_the_requested_xattrs_that_exist);
+    tcase_add_test(t, hundreds_of_keys_and_16_patterns_are_answered);
+    tcase_add_test(t, a_call_of_a_lost_client_is_cancelled);
+    tcase_add_test(t, a_stat_returns_the_content_of_a_small_file);
     tcase_add_test(t, counters);
     tcase_add_test(t, counters_of_many_threads);
     tcase_add_test(t, listing_of_the_root);
