@@ -188,7 +188,7 @@ START_TEST(bytes_go_in_and_come_out)
 }
 END_TEST
 
-START_TEST(no_streams_are_used)
+START_TEST(output_to_no_sink_is_dropped)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("cat; echo a; echo b >&2"));
@@ -202,7 +202,7 @@ START_TEST(no_streams_are_used)
 }
 END_TEST
 
-START_TEST(both_outputs_in_one)
+START_TEST(standard_error_can_share_the_sink_of_standard_output)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("echo 1; echo 2 >&2; echo 3"));
@@ -219,7 +219,7 @@ START_TEST(both_outputs_in_one)
 }
 END_TEST
 
-START_TEST(environment_and_arguments)
+START_TEST(the_child_gets_the_given_environment_and_arguments)
 {
     struct child *c = child_new();
     struct pump_options o =
@@ -274,7 +274,7 @@ END_TEST
 
 /* ---- misbehaving children -------------------------------------------------------------------- */
 
-START_TEST(a_child_that_exits_early)
+START_TEST(a_child_may_exit_without_reading_its_input)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -291,7 +291,7 @@ START_TEST(a_child_that_exits_early)
 }
 END_TEST
 
-START_TEST(a_child_that_closes_stdin_and_goes_on)
+START_TEST(a_child_may_close_its_input_and_continue)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -308,7 +308,7 @@ START_TEST(a_child_that_closes_stdin_and_goes_on)
 }
 END_TEST
 
-START_TEST(a_child_that_never_reads)
+START_TEST(a_child_that_never_reads_is_killed_at_the_timeout)
 {
     struct child *c = child_new();
     size_t bytes = 4 << 20;
@@ -327,7 +327,7 @@ START_TEST(a_child_that_never_reads)
 }
 END_TEST
 
-START_TEST(a_child_that_exceeds_the_output_limit)
+START_TEST(a_child_above_the_output_limit_is_killed)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("exec cat /dev/zero"));
@@ -342,7 +342,7 @@ START_TEST(a_child_that_exceeds_the_output_limit)
 }
 END_TEST
 
-START_TEST(a_child_at_the_output_limit)
+START_TEST(both_outputs_count_for_the_output_limit)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("printf 12345; printf 67890 >&2"));
@@ -360,7 +360,7 @@ START_TEST(a_child_at_the_output_limit)
 }
 END_TEST
 
-START_TEST(a_child_that_is_killed)
+START_TEST(the_result_has_the_signal_that_killed_the_child)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("echo before; kill -TERM $$"));
@@ -375,7 +375,7 @@ START_TEST(a_child_that_is_killed)
 END_TEST
 
 /* The shell's own child holds the pipes and ignores all signals that can be ignored. */
-START_TEST(a_child_whose_children_exceed_the_timeout)
+START_TEST(the_timeout_ends_a_child_with_children)
 {
     struct child *c = child_new();
     struct pump_options o =
@@ -391,7 +391,7 @@ START_TEST(a_child_whose_children_exceed_the_timeout)
 END_TEST
 
 /* A daemon that a hook leaves behind keeps the pipes open. */
-START_TEST(a_child_that_leaves_a_daemon_behind)
+START_TEST(a_daemon_of_the_child_does_not_keep_the_pump_waiting)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("sleep 1000 & echo $!"));
@@ -409,7 +409,7 @@ START_TEST(a_child_that_leaves_a_daemon_behind)
 }
 END_TEST
 
-START_TEST(exec_fails)
+START_TEST(a_program_that_cannot_be_run_is_an_error)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, ((char *const[]){"/no/such/program", NULL}));
@@ -429,7 +429,7 @@ START_TEST(exec_fails)
 }
 END_TEST
 
-START_TEST(no_descriptors_left)
+START_TEST(a_start_without_descriptors_fails_with_emfile)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("echo fine"));
@@ -463,7 +463,7 @@ START_TEST(no_descriptors_left)
 }
 END_TEST
 
-START_TEST(a_sink_that_fails)
+START_TEST(an_error_of_the_sink_kills_the_child)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("cat /dev/zero"));
@@ -501,7 +501,7 @@ take_later(void *arg, const char *bytes, size_t count)
     return 0;
 }
 
-START_TEST(a_sink_that_takes_nothing_for_a_while)
+START_TEST(a_slow_sink_gets_all_output)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("seq 1 200000; echo end >&2"));
@@ -542,7 +542,7 @@ START_TEST(a_sink_that_takes_nothing_for_a_while)
 }
 END_TEST
 
-START_TEST(cancelled)
+START_TEST(a_cancelled_child_is_killed)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("exec sleep 1000"));
@@ -561,7 +561,7 @@ END_TEST
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-START_TEST(a_hundred_at_once)
+START_TEST(a_hundred_children_run_at_once)
 {
     struct child *c[100];
     char text[100][64];
@@ -624,7 +624,7 @@ give_slowly(void *arg, char *room, size_t size)
     return turn == 63 ? 0 : turn % 8 == 7 ? -EAGAIN : (ssize_t)size;
 }
 
-START_TEST(a_source_that_has_nothing_for_a_while)
+START_TEST(a_slow_source_gives_all_input)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("wc -c"));
@@ -655,7 +655,7 @@ check_file(const char *path, size_t bytes)
     ck_assert_uint_eq((size_t)st.st_size, bytes);
 }
 
-START_TEST(from_a_file_to_a_file)
+START_TEST(a_child_copies_a_file_to_a_file)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("cat"));
@@ -693,7 +693,7 @@ START_TEST(from_a_file_to_a_file)
 END_TEST
 
 /* The other pipe is not read until the child has long exited. */
-START_TEST(to_a_pipe_that_is_full)
+START_TEST(output_waits_for_room_in_a_full_pipe)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("head -c 100000 /dev/zero"));
@@ -732,7 +732,7 @@ START_TEST(to_a_pipe_that_is_full)
 }
 END_TEST
 
-START_TEST(to_a_reader_that_goes_away)
+START_TEST(output_to_a_closed_pipe_fails_with_epipe)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("cat /dev/zero"));
@@ -749,7 +749,7 @@ START_TEST(to_a_reader_that_goes_away)
 }
 END_TEST
 
-START_TEST(input_from_a_pipe)
+START_TEST(input_comes_from_a_pipe)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("exec cat"));
@@ -771,7 +771,7 @@ START_TEST(input_from_a_pipe)
 END_TEST
 
 /* As fusermount gets the descriptor for its answer. */
-START_TEST(a_descriptor_that_is_given)
+START_TEST(a_given_descriptor_is_used_by_the_child_directly)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("read line <&0; echo \"got $line\" >&0; echo x"));
@@ -877,7 +877,7 @@ START_TEST(a_silent_child_holds_no_buffer)
 }
 END_TEST
 
-START_TEST(options_that_make_no_sense)
+START_TEST(invalid_options_are_refused)
 {
     struct child *c = child_new();
     struct pump_options o = shell(c, SH("true"));
@@ -906,35 +906,35 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, bytes_go_in_and_come_out);
-    tcase_add_test(t, no_streams_are_used);
-    tcase_add_test(t, both_outputs_in_one);
-    tcase_add_test(t, environment_and_arguments);
+    tcase_add_test(t, output_to_no_sink_is_dropped);
+    tcase_add_test(t, standard_error_can_share_the_sink_of_standard_output);
+    tcase_add_test(t, the_child_gets_the_given_environment_and_arguments);
     tcase_add_test(t, the_child_inherits_nothing);
     tcase_add_test(t, the_child_makes_files_for_its_user_alone);
-    tcase_add_test(t, a_child_that_exits_early);
-    tcase_add_test(t, a_child_that_closes_stdin_and_goes_on);
-    tcase_add_test(t, a_child_that_never_reads);
-    tcase_add_test(t, a_child_that_exceeds_the_output_limit);
-    tcase_add_test(t, a_child_at_the_output_limit);
-    tcase_add_test(t, a_child_that_is_killed);
-    tcase_add_test(t, a_child_whose_children_exceed_the_timeout);
-    tcase_add_test(t, a_child_that_leaves_a_daemon_behind);
-    tcase_add_test(t, exec_fails);
-    tcase_add_test(t, no_descriptors_left);
-    tcase_add_test(t, a_sink_that_fails);
-    tcase_add_test(t, a_sink_that_takes_nothing_for_a_while);
-    tcase_add_test(t, cancelled);
-    tcase_add_test(t, a_hundred_at_once);
+    tcase_add_test(t, a_child_may_exit_without_reading_its_input);
+    tcase_add_test(t, a_child_may_close_its_input_and_continue);
+    tcase_add_test(t, a_child_that_never_reads_is_killed_at_the_timeout);
+    tcase_add_test(t, a_child_above_the_output_limit_is_killed);
+    tcase_add_test(t, both_outputs_count_for_the_output_limit);
+    tcase_add_test(t, the_result_has_the_signal_that_killed_the_child);
+    tcase_add_test(t, the_timeout_ends_a_child_with_children);
+    tcase_add_test(t, a_daemon_of_the_child_does_not_keep_the_pump_waiting);
+    tcase_add_test(t, a_program_that_cannot_be_run_is_an_error);
+    tcase_add_test(t, a_start_without_descriptors_fails_with_emfile);
+    tcase_add_test(t, an_error_of_the_sink_kills_the_child);
+    tcase_add_test(t, a_slow_sink_gets_all_output);
+    tcase_add_test(t, a_cancelled_child_is_killed);
+    tcase_add_test(t, a_hundred_children_run_at_once);
     tcase_add_test(t, pumps_stop_kills_running_children);
-    tcase_add_test(t, a_source_that_has_nothing_for_a_while);
-    tcase_add_test(t, from_a_file_to_a_file);
-    tcase_add_test(t, to_a_pipe_that_is_full);
-    tcase_add_test(t, to_a_reader_that_goes_away);
-    tcase_add_test(t, input_from_a_pipe);
-    tcase_add_test(t, a_descriptor_that_is_given);
+    tcase_add_test(t, a_slow_source_gives_all_input);
+    tcase_add_test(t, a_child_copies_a_file_to_a_file);
+    tcase_add_test(t, output_waits_for_room_in_a_full_pipe);
+    tcase_add_test(t, output_to_a_closed_pipe_fails_with_epipe);
+    tcase_add_test(t, input_comes_from_a_pipe);
+    tcase_add_test(t, a_given_descriptor_is_used_by_the_child_directly);
     tcase_add_test(t, the_process_waits_for_the_child_itself);
     tcase_add_test(t, a_silent_child_holds_no_buffer);
-    tcase_add_test(t, options_that_make_no_sense);
+    tcase_add_test(t, invalid_options_are_refused);
     suite_add_tcase(s, t);
     return s;
 }

@@ -64,7 +64,7 @@ START_TEST(a_large_piece_comes_first)
 END_TEST
 
 /* A piece too large for a chunk does not replace the chunk in use. */
-START_TEST(a_huge_piece_is_its_own)
+START_TEST(a_huge_piece_is_a_separate_allocation)
 {
     struct arena a = { 0 };
     char *before = arena_alloc(&a, 16), *huge = arena_zalloc(&a, 200000), *after = arena_alloc(&a, 16);
@@ -81,7 +81,7 @@ START_TEST(a_huge_piece_is_its_own)
 }
 END_TEST
 
-START_TEST(texts)
+START_TEST(copied_and_formatted_texts_end_with_a_nul)
 {
     struct arena a = { 0 };
     char long_text[2000];
@@ -97,7 +97,7 @@ START_TEST(texts)
 }
 END_TEST
 
-START_TEST(dicts_go_too)
+START_TEST(a_release_also_frees_the_dicts)
 {
     struct arena a = { 0 };
 
@@ -140,8 +140,10 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        pieces_are_apart_and_aligned, a_large_piece_comes_first, a_huge_piece_is_its_own, texts, dicts_go_too,
-        no_memory_changes_nothing};
+        pieces_are_apart_and_aligned, a_large_piece_comes_first, a_huge_piece_is_a_separate_allocation,
+        copied_and_formatted_texts_end_with_a_nul, a_release_also_frees_the_dicts,
+        no_memory_changes_nothing
+    };
     Suite *s = suite_create("arena");
     TCase *t = tcase_create("arena");
 

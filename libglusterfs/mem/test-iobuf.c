@@ -32,7 +32,7 @@ static const size_t sizes[] = {0,     1,      4096,   4097,    16384,   65536,
                                65537, 131072, 140000, 1048576, 1100000, 5000000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-START_TEST(every_size)
+START_TEST(buffers_of_every_size_are_usable_and_aligned)
 {
     for (int i = 0; i < SIZES; i++) {
         struct iobuf *b = iobuf_get(sizes[i]), *c = iobuf_get_aligned(sizes[i]);
@@ -65,7 +65,7 @@ START_TEST(the_last_reference_frees)
 }
 END_TEST
 
-START_TEST(no_memory)
+START_TEST(without_memory_no_buffer_is_returned)
 {
     ck_assert_ptr_null(iobuf_get(SIZE_MAX));
     ck_assert_ptr_null(iobuf_get_aligned(SIZE_MAX));
@@ -80,7 +80,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-START_TEST(spare_ones)
+START_TEST(spare_buffers_are_available_without_memory)
 {
     struct iobuf *b[33];
     int n = 0;
@@ -116,7 +116,10 @@ END_TEST
 static Suite *
 test_suite(void)
 {
-    const TTest *const tests[] = { every_size, the_last_reference_frees, no_memory, spare_ones };
+    const TTest *const tests[] = {
+        buffers_of_every_size_are_usable_and_aligned, the_last_reference_frees,
+        without_memory_no_buffer_is_returned, spare_buffers_are_available_without_memory
+    };
     Suite *s = suite_create("iobuf");
     TCase *t = tcase_create("iobuf");
 

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-START_TEST(sources_in_order)
+START_TEST(gets_prefer_cached_objects_to_new_ones)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 0, "order");
     void *o[400];
@@ -184,7 +184,7 @@ START_TEST(pages_beside_a_big_object_go_back)
 END_TEST
 
 /* A busy pool keeps a magazine or two more than it used, for the next burst; an idle pool keeps none. */
-START_TEST(slack_of_a_busy_pool)
+START_TEST(a_busy_pool_keeps_a_few_magazines_of_slack)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "slack");
     static void *o[20000];
@@ -218,7 +218,7 @@ let_lie(void *pool)
 }
 
 /* While one thread gets new spans, another's puts leave some spans empty: one is kept. */
-START_TEST(empty_span_of_a_busy_pool)
+START_TEST(a_busy_pool_keeps_one_empty_span)
 {
     struct mem_pool *p = mem_pool_new_fn(10000, 0, "empty span");
     pthread_t other;
@@ -242,7 +242,7 @@ START_TEST(empty_span_of_a_busy_pool)
 }
 END_TEST
 
-START_TEST(trim_levels)
+START_TEST(each_trim_level_frees_more)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "trim");
     static void *o[20000];
@@ -273,7 +273,7 @@ START_TEST(trim_levels)
 }
 END_TEST
 
-START_TEST(release_policies)
+START_TEST(both_release_policies_empty_the_pool)
 {
     struct mem_pool *p = mem_pool_new_fn(256, 0, "policy");
     static void *o[20000];
@@ -430,17 +430,17 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        sources_in_order,
+        gets_prefer_cached_objects_to_new_ones,
         a_few_gets_and_puts_change_no_magazine,
         two_idle_sweeps_free_everything,
         a_put_survives_one_sweep,
         objects_used_between_sweeps_stay,
         big_objects_age_one_by_one,
         pages_beside_a_big_object_go_back,
-        slack_of_a_busy_pool,
-        empty_span_of_a_busy_pool,
-        trim_levels,
-        release_policies,
+        a_busy_pool_keeps_a_few_magazines_of_slack,
+        a_busy_pool_keeps_one_empty_span,
+        each_trim_level_frees_more,
+        both_release_policies_empty_the_pool,
         cap_forces_demotion,
         cap_holds_for_a_detached_thread,
         magazines_adapt,

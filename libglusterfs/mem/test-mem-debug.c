@@ -56,7 +56,7 @@ said(const char *pool, const char *what)
                   last_message);
 }
 
-START_TEST(off_is_malloc)
+START_TEST(in_mode_off_objects_come_from_malloc)
 {
     struct mem_pool *p = pool_in("off", "off");
     struct mem_pool *aligned =
@@ -274,7 +274,7 @@ START_TEST(trace_among_threads)
 END_TEST
 
 /* The nth allocation fails, in the modes that make more of them. */
-START_TEST(checking_modes_without_memory)
+START_TEST(poison_and_trace_survive_failed_allocations)
 {
     struct mem_pool *p = pool_in(_i ? "trace:1" : "poison", "short");
 
@@ -329,7 +329,7 @@ START_TEST(allocations_fail_in_checking_modes)
 END_TEST
 
 /* The pool adds no failure: allocations that the C library refuses are refused, and a constructor runs. */
-START_TEST(off_without_memory)
+START_TEST(in_mode_off_gets_fail_without_memory)
 {
     struct mem_pool *p = pool_in("off", "poor");
     struct mem_pool *made =
@@ -350,7 +350,7 @@ START_TEST(off_without_memory)
 END_TEST
 
 /* One in ten is sampled; of the others only the number is known. */
-START_TEST(trace_of_some)
+START_TEST(only_sampled_objects_have_a_backtrace)
 {
     struct mem_pool *p = pool_in("trace:10", "leaky");
     uint16_t owner = (uint16_t)mem_owner_new("leaker");
@@ -374,7 +374,7 @@ START_TEST(trace_of_some)
 END_TEST
 
 /* Enough samples for some to share a bucket. */
-START_TEST(trace_of_many)
+START_TEST(backtraces_of_thousands_of_objects_are_found)
 {
     struct mem_pool *p = pool_in("trace:1", "leaky");
     uint16_t owner = (uint16_t)mem_owner_new("leaker");
@@ -392,7 +392,7 @@ START_TEST(trace_of_many)
 END_TEST
 
 /* Without memory for names, the call sites are bare addresses. */
-START_TEST(trace_without_memory_for_names)
+START_TEST(without_memory_a_backtrace_has_addresses)
 {
     struct mem_pool *p = pool_in("trace:1", "leaky");
     uint16_t owner = (uint16_t)mem_owner_new("leaker");
@@ -453,9 +453,10 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        off_is_malloc, poison_finds_double_put, poison_finds_overrun_at_put, poison_finds_underrun,
-        poison_finds_use_after_put, poison_quarantines_objects, poison_keeps_constructed_contents,
-        trace_reports_the_call_site_of_a_leak, poison_among_threads, trace_among_threads,
+        in_mode_off_objects_come_from_malloc, poison_finds_double_put, poison_finds_overrun_at_put,
+        poison_finds_underrun, poison_finds_use_after_put, poison_quarantines_objects,
+        poison_keeps_constructed_contents, trace_reports_the_call_site_of_a_leak, poison_among_threads,
+        trace_among_threads
     };
     Suite *s = suite_create("mem-debug");
     TCase *t = tcase_create("modes"), *w = tcase_create("watched");
@@ -465,11 +466,11 @@ test_suite(void)
         tcase_add_test(t, tests[i]);
     tcase_add_test(t, off_has_a_short_dump);
     tcase_add_loop_test(t, allocations_fail_in_checking_modes, 0, 2);
-    tcase_add_loop_test(t, checking_modes_without_memory, 0, 2);
-    tcase_add_test(t, off_without_memory);
-    tcase_add_test(t, trace_of_some);
-    tcase_add_test(t, trace_of_many);
-    tcase_add_test(t, trace_without_memory_for_names);
+    tcase_add_loop_test(t, poison_and_trace_survive_failed_allocations, 0, 2);
+    tcase_add_test(t, in_mode_off_gets_fail_without_memory);
+    tcase_add_test(t, only_sampled_objects_have_a_backtrace);
+    tcase_add_test(t, backtraces_of_thousands_of_objects_are_found);
+    tcase_add_test(t, without_memory_a_backtrace_has_addresses);
     tcase_add_test_raise_signal(t, poison_aborts_by_default, SIGABRT);
     suite_add_tcase(s, t);
     tcase_set_timeout(w, 60);

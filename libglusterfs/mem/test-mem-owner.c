@@ -70,7 +70,7 @@ reset(void *o)
 }
 
 /* Each object outside of spans has a separate count, which the put of the object finds. */
-START_TEST(owners_of_objects_outside_spans)
+START_TEST(objects_outside_of_spans_are_counted_for_their_owner)
 {
     struct mem_pool *p[] = {
         mem_pool_new_fn(1 << 20, 0, "large"),
@@ -155,8 +155,9 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        owners_are_counted_and_audited, owner_ids_are_quarantined, owners_of_objects_outside_spans,
-        a_clean_audit_frees_the_number_at_once, as_many_owners_as_there_are_numbers,
+        owners_are_counted_and_audited, owner_ids_are_quarantined,
+        objects_outside_of_spans_are_counted_for_their_owner, a_clean_audit_frees_the_number_at_once,
+        as_many_owners_as_there_are_numbers
     };
     Suite *s = suite_create("mem-owner");
     TCase *t = tcase_create("owner");

@@ -218,7 +218,7 @@ START_TEST(bulk_is_all_or_nothing)
 }
 END_TEST
 
-START_TEST(bulk_of_several_pools)
+START_TEST(a_bulk_put_takes_objects_of_several_pools)
 {
     struct mem_pool *a = mem_pool_new_fn(64, 0, "a"), *b = mem_pool_new_fn(200, 0, "b");
     struct mem_pool *direct =
@@ -259,7 +259,7 @@ START_TEST(bulk_of_several_pools)
 }
 END_TEST
 
-START_TEST(twice_in_one_bulk)
+START_TEST(an_object_twice_in_one_bulk_put_is_reported)
 {
     struct mem_pool *p = mem_pool_new_fn(64, 0, "twice");
     void *o[20];
@@ -274,7 +274,7 @@ START_TEST(twice_in_one_bulk)
 }
 END_TEST
 
-START_TEST(inline_forms)
+START_TEST(inline_and_other_forms_can_be_mixed)
 {
     struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "typed", .size = 64, .id = 7 });
     void *o = mem_get_t(7);
@@ -298,7 +298,7 @@ END_TEST
 
 /* A thread that is stopped while it changes base and flow delays no reader, and its line is counted with
  * an error of a magazine. */
-START_TEST(figures_of_a_thread_in_between)
+START_TEST(figures_read_during_a_change_are_nearly_right)
 {
     struct mem_pool *p = mem_pool_new_fn(200, 0, "torn");
     void *o[100];
@@ -369,7 +369,7 @@ START_TEST(idle_does_what_the_sweeper_asked)
 END_TEST
 
 /* The forms that replace the inline ones where the caller's compiler may not access objects. */
-START_TEST(get_by_id)
+START_TEST(an_object_can_be_got_by_the_id_of_its_pool)
 {
     mem_pool_new_opts(&(struct mem_pool_opts){ .name = "typed", .size = 64, .id = 7 });
     void *o = mem_get_by_id(7);
@@ -468,17 +468,17 @@ test_suite(void)
         no_pool_goes_to_malloc_and_is_counted,
         pools_are_bypassed_by_name,
         bulk_is_all_or_nothing,
-        bulk_of_several_pools,
-        twice_in_one_bulk,
-        inline_forms,
+        a_bulk_put_takes_objects_of_several_pools,
+        an_object_twice_in_one_bulk_put_is_reported,
+        inline_and_other_forms_can_be_mixed,
         double_put_is_reported_and_harmless,
         foreign_pointers_are_reported,
         overwritten_header_is_reported,
         messages_are_folded,
-        figures_of_a_thread_in_between,
+        figures_read_during_a_change_are_nearly_right,
         live_is_exact_across_magazines,
         idle_does_what_the_sweeper_asked,
-        get_by_id,
+        an_object_can_be_got_by_the_id_of_its_pool,
     };
     Suite *s = suite_create("mem-pool");
     TCase *t = tcase_create("pool");

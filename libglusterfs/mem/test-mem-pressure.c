@@ -101,7 +101,7 @@ END_TEST
 
 
 /* Files that cannot be set up are not watched, without further effect. */
-START_TEST(watch_files_that_refuse)
+START_TEST(unusable_pressure_files_are_not_watched)
 {
     static char long_text[600];
     struct pollfd fds[2];
@@ -183,7 +183,7 @@ cgroup_path(const char *root, char *path, size_t n)
     }
 }
 
-START_TEST(files_of_the_cgroup)
+START_TEST(new_events_of_the_cgroup_request_level_2)
 {
     static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
     char dir[2500], file[2600], text[64] = "";
@@ -191,7 +191,8 @@ START_TEST(files_of_the_cgroup)
 
     unsetenv("MEMORY_PRESSURE_WATCH");
     if (!own_cgroup_directory()) {
-        printf("skipped: files_of_the_cgroup: no mount namespace here: %s\n", strerror(errno));
+        printf("skipped: new_events_of_the_cgroup_request_level_2: no mount namespace here: %s\n",
+               strerror(errno));
         return;
     }
     cgroup_path(roots[_i], dir, sizeof(dir));
@@ -294,8 +295,8 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, pressure_asks_for_trims);
     tcase_add_test(t, sweeper_survives_the_loss_of_its_pressure_file);
-    tcase_add_test(t, watch_files_that_refuse);
-    tcase_add_loop_test(t, files_of_the_cgroup, 0, 2);
+    tcase_add_test(t, unusable_pressure_files_are_not_watched);
+    tcase_add_loop_test(t, new_events_of_the_cgroup_request_level_2, 0, 2);
     tcase_add_test(t, a_stall_makes_the_sweeper_trim);
     suite_add_tcase(s, t);
     return s;

@@ -159,7 +159,7 @@ START_TEST(nth_allocation_fails)
 END_TEST
 
 /* Every allocation from the nth on fails: gets end in NULL, puts never fail. */
-START_TEST(memory_ends_for_good)
+START_TEST(without_memory_gets_fail_and_puts_work)
 {
     struct mem_pool *p = mem_pool_new_fn(300, 0, "end");
     static void *o[30000];
@@ -189,7 +189,7 @@ START_TEST(memory_ends_for_good)
 }
 END_TEST
 
-START_TEST(no_memory_to_prefill)
+START_TEST(a_prefill_without_memory_fails)
 {
     struct mem_pool *p = mem_pool_new_fn(300, 100, "unfilled");
 
@@ -204,7 +204,7 @@ START_TEST(no_memory_to_prefill)
 }
 END_TEST
 
-START_TEST(no_memory_at_all)
+START_TEST(gets_fail_at_the_limit_of_address_space)
 {
     struct mem_pool *p = mem_pool_new_opts(&(struct mem_pool_opts){ .name = "huge", .size = 15u << 20 });
     static void *o[100000];
@@ -237,7 +237,7 @@ dump(void *arg, const char *key, const char *value)
     snprintf(dumped + at, sizeof(dumped) - at, "%s=%s\n", key, value);
 }
 
-START_TEST(statedump_keys)
+START_TEST(a_dump_has_all_keys)
 {
     static const char *const keys[] = {"pool-name=dumped",
                                        "xlator-name=storage/posix",
@@ -300,7 +300,7 @@ START_TEST(statedump_keys)
 }
 END_TEST
 
-START_TEST(options)
+START_TEST(invalid_options_and_late_modes_are_refused)
 {
     ck_assert_int_eq(mem_pools_set_option("nonsense", "1"), -EINVAL);
     ck_assert_int_eq(mem_pools_set_option("sweep", "-1"), -EINVAL);
@@ -359,7 +359,7 @@ voluntary_switches(const char *thread)
 
 /* Sooner or later the sweeper sleeps through forty of its periods, and then again. A slow machine takes
  * longer to get there. */
-START_TEST(nothing_to_sweep_no_wakeups)
+START_TEST(the_sweeper_sleeps_when_no_memory_is_cached)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "idle");
     static void *o[5000];
@@ -404,7 +404,7 @@ END_TEST
 
 /* No pool has memory to free, but a span of magazines is empty and must be given back before the sweeper
  * may sleep. */
-START_TEST(magazines_alone_keep_it_awake)
+START_TEST(cached_magazines_keep_the_sweeper_awake)
 {
     struct mem_process_stats s;
 
@@ -431,7 +431,7 @@ settle(void *tid)
 }
 
 /* Both find the mode open and wait for the lock; the second finds it fixed. */
-START_TEST(two_threads_settle)
+START_TEST(two_threads_may_choose_the_mode_at_once)
 {
     static pid_t tid[2];
     pthread_t t[2];
@@ -453,7 +453,7 @@ START_TEST(two_threads_settle)
 END_TEST
 
 /* A daemon starts its sweeper after the last fork; a process that had a sweeper before starts it again. */
-START_TEST(gone_for_a_daemon)
+START_TEST(a_child_of_fork_starts_its_own_sweeper)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "daemon");
     int status;
@@ -555,17 +555,17 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        memory_ends_for_good,
-        no_memory_to_prefill,
-        no_memory_at_all,
-        statedump_keys,
+        without_memory_gets_fail_and_puts_work,
+        a_prefill_without_memory_fails,
+        gets_fail_at_the_limit_of_address_space,
+        a_dump_has_all_keys,
         sweeper_sleeps_and_wakes,
-        nothing_to_sweep_no_wakeups,
+        the_sweeper_sleeps_when_no_memory_is_cached,
         a_shorter_period_counts_at_once,
-        magazines_alone_keep_it_awake,
+        cached_magazines_keep_the_sweeper_awake,
         repeats_are_counted,
         messages_go_to_stderr,
-        gone_for_a_daemon,
+        a_child_of_fork_starts_its_own_sweeper,
     };
     Suite *s = suite_create("mem-system");
     TCase *t = tcase_create("system"), *o = tcase_create("options"), *e = tcase_create("environment");
@@ -575,8 +575,8 @@ test_suite(void)
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         tcase_add_test(t, tests[i]);
     tcase_add_loop_test(t, nth_allocation_fails, 0, WAYS);
-    tcase_add_test(o, options);
-    tcase_add_test(o, two_threads_settle);
+    tcase_add_test(o, invalid_options_and_late_modes_are_refused);
+    tcase_add_test(o, two_threads_may_choose_the_mode_at_once);
     suite_add_tcase(s, t);
     suite_add_tcase(s, o);
     tcase_add_checked_fixture(e, environment_setup, NULL);

@@ -73,7 +73,7 @@ expect(const char *text, const char *line)
     ck_assert_msg(strstr(text, line) != NULL, "no %s in:\n%s", line, text);
 }
 
-START_TEST(calls_bytes_and_sizes)
+START_TEST(calls_bytes_and_sizes_are_counted)
 {
     run(FOP_lookup, 0, 7);
     run(FOP_writev, 4096, 3);
@@ -116,7 +116,7 @@ switch_on(int which)
     debug_io_stats_xlator.reconfigured(bench_xl, before);
 }
 
-START_TEST(latencies_switched_on_while_running)
+START_TEST(latencies_are_counted_from_the_switch_on)
 {
     run(FOP_stat, 0, 2);
     switch_on(0);
@@ -192,7 +192,7 @@ START_TEST(a_forged_id_stays_one_field)
 }
 END_TEST
 
-START_TEST(the_slowest_calls_stay)
+START_TEST(the_slowest_calls_are_kept)
 {
     struct io_stats_slow all[IO_STATS_SLOW_MAX];
 
@@ -226,7 +226,7 @@ END_TEST
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-START_TEST(durations_of_each_fop)
+START_TEST(durations_are_counted_for_each_fop)
 {
     static struct histogram h, none;
 
@@ -290,7 +290,7 @@ count_many(void *arg)
     return NULL;
 }
 
-START_TEST(counted_by_many_threads_and_read_meanwhile)
+START_TEST(no_call_of_many_threads_is_lost)
 {
     static struct histogram h;
     pthread_t threads[COUNTERS];
@@ -382,7 +382,7 @@ text(const struct dict *d, const char *key)
     return p ? dict_pair_str(p) : "";
 }
 
-START_TEST(a_profile_since_it_was_started)
+START_TEST(a_profile_counts_from_its_start)
 {
     run(FOP_lookup, 0, 5);
     switch_on(1);
@@ -424,7 +424,7 @@ START_TEST(intervals_end_when_they_are_read)
 }
 END_TEST
 
-START_TEST(a_profile_with_latencies)
+START_TEST(a_profile_has_the_latencies_of_its_interval)
 {
     run(FOP_lookup, 0, 5);
     const struct dict *d = ASK("op", "3", "info-op", "1");
@@ -451,7 +451,7 @@ use(enum fop fop, struct inode *inode, int times)
     }
 }
 
-START_TEST(the_most_used_files_first)
+START_TEST(the_most_used_files_are_listed_first)
 {
     struct inode *a = bench_inode("a", 1, S_IFREG), *b = bench_inode("b", 2, S_IFREG),
                  *c = bench_inode("c", 3, S_IFREG);
@@ -490,7 +490,7 @@ START_TEST(the_most_used_files_first)
 }
 END_TEST
 
-START_TEST(the_fastest_files)
+START_TEST(the_files_with_the_best_throughput_are_listed)
 {
     struct inode *a = bench_inode("a", 1, S_IFREG);
 
@@ -576,24 +576,24 @@ test_suite(void)
     TCase *off = tcase_create("off"), *on = tcase_create("on"), *without = tcase_create("without");
 
     tcase_add_checked_fixture(off, setup, bench_teardown);
-    tcase_add_test(off, calls_bytes_and_sizes);
-    tcase_add_test(off, latencies_switched_on_while_running);
+    tcase_add_test(off, calls_bytes_and_sizes_are_counted);
+    tcase_add_test(off, latencies_are_counted_from_the_switch_on);
     tcase_add_test(off, slow_calls_are_kept_with_their_stages);
     tcase_add_test(off, a_forged_id_stays_one_field);
-    tcase_add_test(off, the_slowest_calls_stay);
+    tcase_add_test(off, the_slowest_calls_are_kept);
     tcase_add_test(off, expired_calls_make_room);
-    tcase_add_test(off, a_profile_since_it_was_started);
+    tcase_add_test(off, a_profile_counts_from_its_start);
     tcase_add_test(off, intervals_end_when_they_are_read);
-    tcase_add_test(off, the_most_used_files_first);
+    tcase_add_test(off, the_most_used_files_are_listed_first);
     tcase_add_test(off, other_operations_are_refused);
-    tcase_add_test(off, durations_of_each_fop);
-    tcase_add_test(off, counted_by_many_threads_and_read_meanwhile);
+    tcase_add_test(off, durations_are_counted_for_each_fop);
+    tcase_add_test(off, no_call_of_many_threads_is_lost);
     tcase_add_test(off, buckets_are_exact);
     suite_add_tcase(s, off);
     tcase_add_checked_fixture(on, setup_latency, bench_teardown);
     tcase_add_test(on, latency_bounds_when_measured);
-    tcase_add_test(on, a_profile_with_latencies);
-    tcase_add_test(on, the_fastest_files);
+    tcase_add_test(on, a_profile_has_the_latencies_of_its_interval);
+    tcase_add_test(on, the_files_with_the_best_throughput_are_listed);
     tcase_add_test(off, the_disk_is_measured);
     tcase_add_test(off, only_valid_throughput_tests_run);
     suite_add_tcase(s, on);
