@@ -115,7 +115,7 @@ stats(void)
 }
 
 /* As in a peer's reply. */
-START_TEST(test_impossible_names_and_gfids_are_not_linked)
+START_TEST(impossible_names_and_gfids_are_not_linked)
 {
     struct inode *root = inode_root(table);
     const struct iatt none = {.mode = S_IFREG}, good = iatt_of(1, S_IFREG);
@@ -132,7 +132,7 @@ START_TEST(test_impossible_names_and_gfids_are_not_linked)
 }
 END_TEST
 
-START_TEST(test_link_and_find)
+START_TEST(a_linked_inode_is_found_by_name_and_by_gfid)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG), *again;
 
@@ -153,7 +153,7 @@ START_TEST(test_link_and_find)
 }
 END_TEST
 
-START_TEST(test_unlink_drops_unused)
+START_TEST(an_unused_inode_without_a_name_is_freed)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
 
@@ -178,7 +178,7 @@ START_TEST(test_unlink_drops_unused)
 }
 END_TEST
 
-START_TEST(test_forget_calls_layers)
+START_TEST(a_forgotten_inode_is_reported_to_its_layers)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
 
@@ -198,7 +198,7 @@ START_TEST(test_forget_calls_layers)
 }
 END_TEST
 
-START_TEST(test_lru_limit)
+START_TEST(the_table_keeps_at_most_the_limit_of_unused_inodes)
 {
     struct inode *root = inode_root(table);
     char name[32];
@@ -222,7 +222,7 @@ START_TEST(test_lru_limit)
 }
 END_TEST
 
-START_TEST(test_dentry_replaced)
+START_TEST(a_link_replaces_the_inode_of_the_name)
 {
     struct inode *root = inode_root(table), *a = add(root, "x", 1, S_IFREG), *b = add(root, "x", 2, S_IFREG);
     struct inode *now = inode_find_child(table, root, "x");
@@ -242,7 +242,7 @@ START_TEST(test_dentry_replaced)
 }
 END_TEST
 
-START_TEST(test_old_reply_does_not_revive_a_name)
+START_TEST(old_reply_does_not_revive_a_name)
 {
     struct inode *root = inode_root(table);
     uint32_t epoch = inode_name_epoch(table, root, "f");
@@ -273,7 +273,7 @@ START_TEST(test_old_reply_does_not_revive_a_name)
 END_TEST
 
 /* A gfid is used again for another kind of object while the old inode is held. */
-START_TEST(test_old_reply_does_not_change_a_type)
+START_TEST(old_reply_does_not_change_a_type)
 {
     struct inode *root = inode_root(table);
     struct inode *dir = add(root, "d", 7, S_IFDIR);
@@ -309,7 +309,7 @@ START_TEST(test_old_reply_does_not_change_a_type)
 }
 END_TEST
 
-START_TEST(test_path)
+START_TEST(a_path_has_all_names_up_to_the_root)
 {
     struct inode *root = inode_root(table), *at = inode_ref(root);
     char name[256], path[4096];
@@ -340,7 +340,7 @@ START_TEST(test_path)
 }
 END_TEST
 
-START_TEST(test_rename)
+START_TEST(a_rename_moves_and_replaces_names)
 {
     struct inode *root = inode_root(table), *a = add(root, "a", 1, S_IFDIR), *b = add(a, "b", 2, S_IFDIR);
     struct inode *victim = add(root, "old", 3, S_IFDIR);
@@ -373,7 +373,7 @@ count_each(struct inode *inode, void *ctx, void *arg)
     ++*(unsigned *)arg;
 }
 
-START_TEST(test_each_and_growth)
+START_TEST(a_walk_visits_every_inode_of_a_grown_table)
 {
     struct inode *root = inode_root(table);
     char name[32];
@@ -422,7 +422,7 @@ see_and_disturb(struct inode *inode, void *ctx, void *arg)
     inode_unref(root);
 }
 
-START_TEST(test_each_is_exact)
+START_TEST(a_walk_visits_each_context_once)
 {
     struct inode *root = inode_root(table);
     static struct seen s;
@@ -472,7 +472,7 @@ walk_thread(void *arg)
     return NULL;
 }
 
-START_TEST(test_each_while_others_evict)
+START_TEST(a_walk_continues_while_inodes_are_evicted)
 {
     struct inode *root = inode_root(table), *stay[100];
     atomic_bool ends = false;
@@ -505,7 +505,7 @@ START_TEST(test_each_while_others_evict)
 END_TEST
 
 /* An inode that can no longer be found keeps its table like one that can be found. */
-START_TEST(test_an_unhashed_inode_is_counted_at_the_end)
+START_TEST(an_unhashed_inode_is_counted_at_the_end)
 {
     static struct inode_table *t; /* stays for good: see inode_table_free() */
     struct iatt a = iatt_of(7, S_IFREG);
@@ -532,7 +532,7 @@ open_all(struct fd_table *t, struct fd *fd)
 
 /* No client gets more descriptors than remain for the other clients of the brick, and no brick more than
  * remain for the other bricks. */
-START_TEST(test_fds_are_shared)
+START_TEST(a_brick_gets_at_most_half_of_the_free_fds)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
     struct fd *fd = fd_new(f, NULL, O_RDWR, false);
@@ -569,7 +569,7 @@ END_TEST
 
 /* As many clients have a file open as the brick may have descriptors: none are reserved for a client's
  * second file. */
-START_TEST(test_fds_of_many_clients)
+START_TEST(a_client_above_its_share_gets_no_fd)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
     struct fd *fd = fd_new(f, NULL, O_RDWR, false);
@@ -597,7 +597,7 @@ START_TEST(test_fds_of_many_clients)
 END_TEST
 
 /* When all are in use the error is ENFILE for every client. */
-START_TEST(test_fds_end)
+START_TEST(fds_end_at_the_limit_of_the_process)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
     struct fd *fd = fd_new(f, NULL, O_RDWR, false);
@@ -623,7 +623,7 @@ START_TEST(test_fds_end)
 }
 END_TEST
 
-START_TEST(test_fds)
+START_TEST(fds_are_found_by_number_until_they_are_taken)
 {
     struct inode *root = inode_root(table), *f = add(root, "f", 1, S_IFREG);
     struct fd_table t;
@@ -691,7 +691,7 @@ many_client_release(struct xlator *xl, struct brick_client *client, void *ctx)
     let_go[CTX_CLIENT]++;
 }
 
-START_TEST(test_many_layers_keep_contexts)
+START_TEST(contexts_of_many_layers_are_kept_and_released)
 {
     static const struct xlator_type keeper = {.name = "test/keeper",
                                               .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD) | KEEPS(CTX_CLIENT),
@@ -747,7 +747,7 @@ START_TEST(test_many_layers_keep_contexts)
 }
 END_TEST
 
-START_TEST(test_clients)
+START_TEST(connections_with_the_same_credential_share_a_client)
 {
     struct brick_client_key key = {.uid = "u1", .cred = "cred", .cred_bytes = 4}, other = {.uid = "u2"};
     struct brick_client_facts facts = {.process_name = "p", .version = "10.3"};
@@ -841,7 +841,7 @@ stress_thread(void *arg)
     return NULL;
 }
 
-START_TEST(test_stress)
+START_TEST(no_reference_is_lost_under_concurrent_changes)
 {
     pthread_t threads[4];
 
@@ -863,27 +863,27 @@ test_suite(void)
     TCase *c = tcase_create("fs");
 
     tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, test_link_and_find);
-    tcase_add_test(c, test_impossible_names_and_gfids_are_not_linked);
-    tcase_add_test(c, test_unlink_drops_unused);
-    tcase_add_test(c, test_forget_calls_layers);
-    tcase_add_test(c, test_lru_limit);
-    tcase_add_test(c, test_dentry_replaced);
-    tcase_add_test(c, test_old_reply_does_not_revive_a_name);
-    tcase_add_test(c, test_old_reply_does_not_change_a_type);
-    tcase_add_test(c, test_path);
-    tcase_add_test(c, test_rename);
-    tcase_add_test(c, test_each_and_growth);
-    tcase_add_test(c, test_each_is_exact);
-    tcase_add_test(c, test_each_while_others_evict);
-    tcase_add_test(c, test_an_unhashed_inode_is_counted_at_the_end);
-    tcase_add_test(c, test_fds);
-    tcase_add_test(c, test_fds_are_shared);
-    tcase_add_test(c, test_fds_end);
-    tcase_add_test(c, test_fds_of_many_clients);
-    tcase_add_test(c, test_clients);
-    tcase_add_test(c, test_many_layers_keep_contexts);
-    tcase_add_test(c, test_stress);
+    tcase_add_test(c, a_linked_inode_is_found_by_name_and_by_gfid);
+    tcase_add_test(c, impossible_names_and_gfids_are_not_linked);
+    tcase_add_test(c, an_unused_inode_without_a_name_is_freed);
+    tcase_add_test(c, a_forgotten_inode_is_reported_to_its_layers);
+    tcase_add_test(c, the_table_keeps_at_most_the_limit_of_unused_inodes);
+    tcase_add_test(c, a_link_replaces_the_inode_of_the_name);
+    tcase_add_test(c, old_reply_does_not_revive_a_name);
+    tcase_add_test(c, old_reply_does_not_change_a_type);
+    tcase_add_test(c, a_path_has_all_names_up_to_the_root);
+    tcase_add_test(c, a_rename_moves_and_replaces_names);
+    tcase_add_test(c, a_walk_visits_every_inode_of_a_grown_table);
+    tcase_add_test(c, a_walk_visits_each_context_once);
+    tcase_add_test(c, a_walk_continues_while_inodes_are_evicted);
+    tcase_add_test(c, an_unhashed_inode_is_counted_at_the_end);
+    tcase_add_test(c, fds_are_found_by_number_until_they_are_taken);
+    tcase_add_test(c, a_brick_gets_at_most_half_of_the_free_fds);
+    tcase_add_test(c, fds_end_at_the_limit_of_the_process);
+    tcase_add_test(c, a_client_above_its_share_gets_no_fd);
+    tcase_add_test(c, connections_with_the_same_credential_share_a_client);
+    tcase_add_test(c, contexts_of_many_layers_are_kept_and_released);
+    tcase_add_test(c, no_reference_is_lost_under_concurrent_changes);
     tcase_set_timeout(c, 30);
     suite_add_tcase(s, c);
     return s;

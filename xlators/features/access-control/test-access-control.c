@@ -148,7 +148,7 @@ run_flags(enum fop fop, uint32_t uid, uint32_t flags)
     return bench_run(call);
 }
 
-START_TEST(test_directories)
+START_TEST(mode_bits_of_directories_permit_or_refuse_calls)
 {
     for (int later = 0; later < 2; later++) {
         answers_later = later;
@@ -173,7 +173,7 @@ START_TEST(test_directories)
 }
 END_TEST
 
-START_TEST(test_sticky)
+START_TEST(a_sticky_directory_protects_names_of_other_users)
 {
     dir_attr.mode = S_IFDIR | S_ISVTX | 0777;
     dir_attr.uid = 7;
@@ -188,7 +188,7 @@ START_TEST(test_sticky)
 }
 END_TEST
 
-START_TEST(test_open_and_data)
+START_TEST(open_and_data_calls_need_permissions_of_the_file)
 {
     file_attr.mode = S_IFREG | 0604;
     ck_assert_int_eq(run_flags(FOP_open, 2, O_RDONLY), 0);
@@ -215,7 +215,7 @@ run_standing(enum fop fop, uint32_t uid, enum pid_standing standing)
     return bench_run(call);
 }
 
-START_TEST(test_untrusted_negative_pids)
+START_TEST(negative_pids_of_users_give_no_rights)
 {
     static const struct acl_entry entries[] = {
         {ACL_USER_OBJ, 6, 0}, {ACL_USER, 6, 0}, {ACL_GROUP_OBJ, 6, 0}, {ACL_MASK, 2, 0}, {ACL_OTHER, 0, 0}};
@@ -273,7 +273,7 @@ run_named(enum fop fop, const char *key, uint32_t uid, int32_t pid, enum pid_sta
 }
 
 /* The owner may write the object, so only the names of the xattrs decide. */
-START_TEST(test_names_that_users_may_not_set)
+START_TEST(internal_xattrs_are_refused_to_users)
 {
     static const struct {
         const char *key;
@@ -319,7 +319,7 @@ START_TEST(test_names_that_users_may_not_set)
 }
 END_TEST
 
-START_TEST(test_create_of_an_existing_file)
+START_TEST(create_of_an_existing_file_needs_its_permissions)
 {
     struct bench_call *call = as(FOP_create, 2, 9, 0);
 
@@ -330,7 +330,7 @@ START_TEST(test_create_of_an_existing_file)
 }
 END_TEST
 
-START_TEST(test_access)
+START_TEST(access_is_answered_without_storage)
 {
     int before;
 
@@ -360,7 +360,7 @@ setattr(enum fop fop, uint32_t uid, uint32_t gid, int32_t pid, int valid, struct
     return bench_run(call);
 }
 
-START_TEST(test_setattr)
+START_TEST(setattr_needs_the_owner_or_root)
 {
     struct iatt to = {.mode = 0600, .uid = 9, .gid = 6};
 
@@ -378,7 +378,7 @@ START_TEST(test_setattr)
 END_TEST
 
 /* The SETATTR that a kernel sends before a user other than the owner writes to a set-id file. */
-START_TEST(test_writers_may_clear_set_ids)
+START_TEST(writers_may_clear_set_ids)
 {
     const uint32_t ids = S_ISUID | S_ISGID;
     struct iatt to = {.mode = 0766};
@@ -402,7 +402,7 @@ START_TEST(test_writers_may_clear_set_ids)
 }
 END_TEST
 
-START_TEST(test_setattr_is_seen_by_later_checks)
+START_TEST(setattr_is_seen_by_later_checks)
 {
     struct iatt to = {.mode = S_ISGID | 0604};
 
@@ -429,7 +429,7 @@ setxattr(enum fop fop, uint32_t uid, int32_t pid, enum dict_key key, const void 
     return bench_run(call);
 }
 
-START_TEST(test_xattrs)
+START_TEST(acls_are_set_by_the_owner_and_take_effect_at_once)
 {
     static const struct acl minimal = {3, {{ACL_USER_OBJ, 7, 0}, {ACL_GROUP_OBJ, 5, 0}, {ACL_OTHER, 7, 0}}};
     uint8_t raw[64];
@@ -467,7 +467,7 @@ create(enum fop fop, uint32_t uid, uint32_t mode, uint32_t umask)
     return bench_run(call);
 }
 
-START_TEST(test_umask_and_inheritance)
+START_TEST(new_objects_get_the_umask_or_the_default_acl)
 {
     static const struct acl inherited = {5,
                                          {{ACL_USER_OBJ, 7, 0},
@@ -525,7 +525,7 @@ gets_content(uint32_t uid, uint32_t gid, int32_t pid, bool asks_for_acl, bool *g
 }
 
 /* The content of a file 0640 1:5, also when an ACL permits a further user to read. */
-START_TEST(test_content_is_for_readers)
+START_TEST(content_is_for_readers)
 {
     bool gets_acl;
 
@@ -561,19 +561,19 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, test_directories);
-    tcase_add_test(t, test_sticky);
-    tcase_add_test(t, test_open_and_data);
-    tcase_add_test(t, test_create_of_an_existing_file);
-    tcase_add_test(t, test_untrusted_negative_pids);
-    tcase_add_test(t, test_names_that_users_may_not_set);
-    tcase_add_test(t, test_access);
-    tcase_add_test(t, test_setattr);
-    tcase_add_test(t, test_writers_may_clear_set_ids);
-    tcase_add_test(t, test_setattr_is_seen_by_later_checks);
-    tcase_add_test(t, test_xattrs);
-    tcase_add_test(t, test_content_is_for_readers);
-    tcase_add_test(t, test_umask_and_inheritance);
+    tcase_add_test(t, mode_bits_of_directories_permit_or_refuse_calls);
+    tcase_add_test(t, a_sticky_directory_protects_names_of_other_users);
+    tcase_add_test(t, open_and_data_calls_need_permissions_of_the_file);
+    tcase_add_test(t, create_of_an_existing_file_needs_its_permissions);
+    tcase_add_test(t, negative_pids_of_users_give_no_rights);
+    tcase_add_test(t, internal_xattrs_are_refused_to_users);
+    tcase_add_test(t, access_is_answered_without_storage);
+    tcase_add_test(t, setattr_needs_the_owner_or_root);
+    tcase_add_test(t, writers_may_clear_set_ids);
+    tcase_add_test(t, setattr_is_seen_by_later_checks);
+    tcase_add_test(t, acls_are_set_by_the_owner_and_take_effect_at_once);
+    tcase_add_test(t, content_is_for_readers);
+    tcase_add_test(t, new_objects_get_the_umask_or_the_default_acl);
     suite_add_tcase(s, t);
     return s;
 }

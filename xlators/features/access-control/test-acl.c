@@ -26,7 +26,7 @@ static const struct acl_entry full[] = {
     {ACL_GROUP, 2, 20},   {ACL_GROUP, 5, 21}, {ACL_MASK, 6, 0},  {ACL_OTHER, 1, 0},
 };
 
-START_TEST(test_evaluation)
+START_TEST(entries_decide_in_the_order_of_posix)
 {
     static const struct {
         uint32_t uid, gid, group2;
@@ -60,7 +60,7 @@ START_TEST(test_evaluation)
 }
 END_TEST
 
-START_TEST(test_mode_bits)
+START_TEST(mode_bits_decide_without_an_acl)
 {
     struct caller owner = {.uid = 1, .gid = 5}, member = {.uid = 2, .gid = 5}, other = {.uid = 2, .gid = 6};
 
@@ -74,7 +74,7 @@ START_TEST(test_mode_bits)
 }
 END_TEST
 
-START_TEST(test_malformed)
+START_TEST(malformed_acls_are_refused)
 {
     static const struct acl_entry no_mask[] = {
         {ACL_USER_OBJ, 6, 0}, {ACL_USER, 7, 10}, {ACL_GROUP_OBJ, 4, 0}, {ACL_OTHER, 1, 0}};
@@ -105,7 +105,7 @@ START_TEST(test_malformed)
 }
 END_TEST
 
-START_TEST(test_inheritance)
+START_TEST(a_default_acl_is_limited_by_the_mode)
 {
     uint8_t bytes[256];
     struct acl *acl;
@@ -135,10 +135,10 @@ test_suite(void)
     Suite *s = suite_create("acl");
     TCase *t = tcase_create("acl");
 
-    tcase_add_test(t, test_evaluation);
-    tcase_add_test(t, test_mode_bits);
-    tcase_add_test(t, test_malformed);
-    tcase_add_test(t, test_inheritance);
+    tcase_add_test(t, entries_decide_in_the_order_of_posix);
+    tcase_add_test(t, mode_bits_decide_without_an_acl);
+    tcase_add_test(t, malformed_acls_are_refused);
+    tcase_add_test(t, a_default_acl_is_limited_by_the_mode);
     suite_add_tcase(s, t);
     return s;
 }

@@ -180,7 +180,7 @@ xattrop(struct inode *inode, const char *key, int32_t delta)
     return call;
 }
 
-START_TEST(test_entries_follow_counters)
+START_TEST(entries_follow_counters)
 {
     ck_assert_int_eq(bench_run(xattrop(file, DIRTY, 1)), 0);
     ck_assert(has("dirty", file) && !has("xattrop", file));
@@ -202,7 +202,7 @@ START_TEST(test_entries_follow_counters)
 }
 END_TEST
 
-START_TEST(test_reading_zero_removes_a_stale_entry)
+START_TEST(reading_zero_removes_a_stale_entry)
 {
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 1)), 0);
     stop_brick();
@@ -215,7 +215,7 @@ START_TEST(test_reading_zero_removes_a_stale_entry)
 }
 END_TEST
 
-START_TEST(test_a_removed_object_leaves_no_entry)
+START_TEST(a_removed_object_leaves_no_entry)
 {
     static const int gone[] = {-ENOENT, -ESTALE};
 
@@ -233,7 +233,7 @@ START_TEST(test_a_removed_object_leaves_no_entry)
 }
 END_TEST
 
-START_TEST(test_serialised_per_inode)
+START_TEST(xattrops_of_one_inode_run_one_at_a_time)
 {
     enum { N = 200 };
     struct bench_call *calls[N];
@@ -339,7 +339,7 @@ list(struct inode *inode, uint64_t size, bool wants_types, char names[][GFID_TEX
     return n;
 }
 
-START_TEST(test_virtual_directories)
+START_TEST(the_virtual_directories_list_objects_with_counters)
 {
     char names[8][GFID_TEXT_SIZE];
     uint32_t types[8];
@@ -378,7 +378,7 @@ START_TEST(test_virtual_directories)
 }
 END_TEST
 
-START_TEST(test_gfid_types_of_objects_not_in_memory)
+START_TEST(listings_have_the_types_of_objects_outside_of_memory)
 {
     char names[8][GFID_TEXT_SIZE];
     uint32_t types[8];
@@ -394,7 +394,7 @@ START_TEST(test_gfid_types_of_objects_not_in_memory)
 }
 END_TEST
 
-START_TEST(test_many_entries_while_they_are_removed)
+START_TEST(a_listing_survives_removals)
 {
     enum { N = 500 };
     static char names[N + 8][GFID_TEXT_SIZE];
@@ -443,7 +443,7 @@ END_TEST
 
 /* Lists as heal info does: from the cookie of the last entry on until a reply is empty. After a restart, that
  * cookie may lead to the old base file, which the first listing removes. */
-START_TEST(test_listing_behind_the_last_entry_is_empty)
+START_TEST(listing_behind_the_last_entry_is_empty)
 {
     int names = 0, rounds = 0;
 
@@ -502,7 +502,7 @@ lookup_subdir(struct inode *v)
     return inode;
 }
 
-START_TEST(test_entry_changes)
+START_TEST(changed_names_are_listed_below_their_directory)
 {
     char names[8][GFID_TEXT_SIZE];
     uint32_t types[8];
@@ -569,7 +569,7 @@ link_count(struct inode *inode)
     return n;
 }
 
-START_TEST(test_link_count)
+START_TEST(the_link_count_counts_objects_with_pending_counters)
 {
     ck_assert_int_eq(link_count(dir), 0);
     ck_assert_int_eq(bench_run(xattrop(file, DIRTY, 1)), 0);
@@ -592,16 +592,16 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, test_entries_follow_counters);
-    tcase_add_test(t, test_reading_zero_removes_a_stale_entry);
-    tcase_add_test(t, test_a_removed_object_leaves_no_entry);
-    tcase_add_test(t, test_serialised_per_inode);
-    tcase_add_test(t, test_virtual_directories);
-    tcase_add_test(t, test_gfid_types_of_objects_not_in_memory);
-    tcase_add_test(t, test_many_entries_while_they_are_removed);
-    tcase_add_test(t, test_listing_behind_the_last_entry_is_empty);
-    tcase_add_test(t, test_entry_changes);
-    tcase_add_test(t, test_link_count);
+    tcase_add_test(t, entries_follow_counters);
+    tcase_add_test(t, reading_zero_removes_a_stale_entry);
+    tcase_add_test(t, a_removed_object_leaves_no_entry);
+    tcase_add_test(t, xattrops_of_one_inode_run_one_at_a_time);
+    tcase_add_test(t, the_virtual_directories_list_objects_with_counters);
+    tcase_add_test(t, listings_have_the_types_of_objects_outside_of_memory);
+    tcase_add_test(t, a_listing_survives_removals);
+    tcase_add_test(t, listing_behind_the_last_entry_is_empty);
+    tcase_add_test(t, changed_names_are_listed_below_their_directory);
+    tcase_add_test(t, the_link_count_counts_objects_with_pending_counters);
     suite_add_tcase(s, t);
     return s;
 }

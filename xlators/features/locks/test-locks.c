@@ -120,7 +120,7 @@ finish(struct bench_call *call)
     return result;
 }
 
-START_TEST(test_inodelk_conflicts)
+START_TEST(inodelks_conflict_by_range_owner_and_domain)
 {
     struct bench_call *call;
 
@@ -147,7 +147,7 @@ START_TEST(test_inodelk_conflicts)
 }
 END_TEST
 
-START_TEST(test_inodelk_bad_requests)
+START_TEST(invalid_inodelks_and_entrylks_are_refused)
 {
     struct bench_call *call;
 
@@ -176,7 +176,7 @@ expect_parked(const char *want)
     ck_assert_str_eq(text, want);
 }
 
-START_TEST(test_inodelk_fairness)
+START_TEST(a_waiting_writer_goes_before_new_readers)
 {
     struct bench_call *writer, *reader;
 
@@ -201,7 +201,7 @@ START_TEST(test_inodelk_fairness)
 }
 END_TEST
 
-START_TEST(test_entrylk)
+START_TEST(entrylks_conflict_by_name)
 {
     struct bench_call *all, *one;
 
@@ -223,7 +223,7 @@ START_TEST(test_entrylk)
 END_TEST
 
 /* Texts that do not fit into the lock: a name of 255 bytes, an owner and a domain of 1024. */
-START_TEST(test_long_texts)
+START_TEST(names_owners_and_domains_of_maximum_length_are_locked)
 {
     static char name[FOP_NAME_MAX + 1], owner[LK_OWNER_MAX + 1], domain[FOP_LOCK_DOMAIN_MAX + 1];
     struct bench_call *first, *second;
@@ -252,7 +252,7 @@ START_TEST(test_long_texts)
 }
 END_TEST
 
-START_TEST(test_client_gone_releases_and_drops)
+START_TEST(a_lost_client_releases_its_locks_and_drops_its_waiters)
 {
     struct fd *fd = fd_new(file, alice, 0, false);
     struct bench_call *waits[6];
@@ -282,7 +282,7 @@ START_TEST(test_client_gone_releases_and_drops)
 END_TEST
 
 /* The client may have changed the attributes on some replicas only. */
-START_TEST(test_client_gone_in_a_change_of_attributes_marks_dirty)
+START_TEST(a_client_lost_in_a_change_of_attributes_leaves_a_dirty_mark)
 {
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
     struct bench_call *waits = start(inodelk(bob, "b", WAIT, FLOCK_WRITE, METADATA_START, 0));
@@ -295,7 +295,7 @@ START_TEST(test_client_gone_in_a_change_of_attributes_marks_dirty)
 END_TEST
 
 /* No mark for a finished change, for one that waited for its lock, and for locks on data and names. */
-START_TEST(test_client_gone_with_other_locks_marks_nothing)
+START_TEST(a_client_lost_with_other_locks_leaves_no_mark)
 {
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_WRITE, METADATA_START, 0)), 0);
     ck_assert_int_eq(bench_run(inodelk(alice, "a", NB, FLOCK_UNLOCK, METADATA_START, 0)), 0);
@@ -313,7 +313,7 @@ END_TEST
 
 /* The gfid was used again for another kind of object, so only fds and locks lead to the old inode. Its locks
  * are dropped with their client. */
-START_TEST(test_client_gone_on_an_inode_without_a_gfid_entry)
+START_TEST(a_lost_client_releases_locks_of_a_replaced_inode)
 {
     struct iatt again = {.mode = S_IFDIR | 0755, .gfid = file->gfid};
     struct fd *fd = fd_new(file, alice, 0, false);
@@ -362,7 +362,7 @@ hammer(void *arg)
     return NULL;
 }
 
-START_TEST(test_client_gone_while_granting)
+START_TEST(a_client_lost_at_any_moment_leaves_no_lock)
 {
     struct hammer h[6];
     pthread_t threads[6];
@@ -384,7 +384,7 @@ START_TEST(test_client_gone_while_granting)
 }
 END_TEST
 
-START_TEST(test_release_and_flush)
+START_TEST(release_and_flush_drop_locks_and_waiters)
 {
     struct fd *fd = fd_new(file, alice, 0, false), *fd2 = fd_new(file, bob, 0, false);
     struct bench_call *blocked, *call;
@@ -422,7 +422,7 @@ unlink_file(struct brick_client *c)
     return call;
 }
 
-START_TEST(test_removal_waits)
+START_TEST(a_removal_waits_for_locks_of_other_clients)
 {
     struct bench_call *removal, *queued, *call;
 
@@ -467,7 +467,7 @@ END_TEST
 
 /* Distribute's locks are taken before the locks that a removal's client holds already, so waiting for them
  * would be a deadlock. */
-START_TEST(test_removal_does_not_wait_for_distribute)
+START_TEST(a_removal_does_not_wait_for_locks_of_distribute)
 {
     static const char *const domains[] = {"dht.file.migrate", "dht.layout.heal"};
     struct bench_call *removal, *call;
@@ -508,7 +508,7 @@ number(const struct dict *d, enum dict_key key)
     return n;
 }
 
-START_TEST(test_counts)
+START_TEST(replies_have_the_requested_counts_of_locks)
 {
     struct fd *fd = fd_new(file, alice, 0, false);
     struct bench_call *waiting, *call;
@@ -583,7 +583,7 @@ getxattr(void)
     return call;
 }
 
-START_TEST(test_clear_locks)
+START_TEST(clearing_counts_the_cleared_locks)
 {
     struct fd *fd = fd_new(file, alice, 0, false);
     struct bench_call *waiting, *call;
@@ -621,7 +621,7 @@ START_TEST(test_clear_locks)
 END_TEST
 
 /* The locks of one fd move to another fd of the same process, but not to an fd of another process. */
-START_TEST(test_lockinfo)
+START_TEST(lockinfo_moves_locks_to_the_same_client_only)
 {
     struct brick_client *old = bench_client("CTX_ID:7-GRAPH_ID:0-PID:1");
     struct brick_client *fresh = bench_client("CTX_ID:7-GRAPH_ID:1-PID:1");
@@ -667,7 +667,7 @@ START_TEST(test_lockinfo)
 }
 END_TEST
 
-START_TEST(test_migration_is_refused)
+START_TEST(migration_is_refused)
 {
     struct bench_call *call = bench_call(FOP_setxattr, alice);
 
@@ -682,7 +682,7 @@ START_TEST(test_migration_is_refused)
 }
 END_TEST
 
-START_TEST(test_dump)
+START_TEST(the_statedump_lists_locks_and_waiters)
 {
     struct bench_call *waiting;
     char *text = NULL;
@@ -715,7 +715,7 @@ START_TEST(test_dump)
 END_TEST
 
 /* Neither a name nor a client's id can forge further fields. */
-START_TEST(test_dump_of_forged_names)
+START_TEST(forged_names_are_escaped_in_the_statedump)
 {
     struct brick_client *eve = bench_client("eve, granted at 1970, pid = 7\n[brick./b]");
     char *text = NULL;
@@ -740,7 +740,7 @@ START_TEST(test_dump_of_forged_names)
 END_TEST
 
 /* A long queue is answered one by one, without overflowing the stack. */
-START_TEST(test_many_waiters)
+START_TEST(one_unlock_wakes_thousands_of_readers)
 {
     enum { N = 3000 };
     static struct bench_call *calls[N];
@@ -793,7 +793,7 @@ static const struct call_keeper keeper = {
 
 /* The call stack is freed while its call waits. A request that is granted while there is no memory is
  * answered later, and keeps its lock. */
-START_TEST(test_packed_and_woken_without_memory)
+START_TEST(a_packed_waiter_is_woken_without_memory)
 {
     struct bench_call *blocked = inodelk(bob, "b", WAIT, FLOCK_WRITE, 0, 0),
                       *refused = inodelk(bob, "c", WAIT, FLOCK_READ, 0, 0);
@@ -834,27 +834,27 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, test_inodelk_conflicts);
-    tcase_add_test(t, test_inodelk_bad_requests);
-    tcase_add_test(t, test_inodelk_fairness);
-    tcase_add_test(t, test_entrylk);
-    tcase_add_test(t, test_long_texts);
-    tcase_add_test(t, test_client_gone_releases_and_drops);
-    tcase_add_test(t, test_client_gone_in_a_change_of_attributes_marks_dirty);
-    tcase_add_test(t, test_client_gone_with_other_locks_marks_nothing);
-    tcase_add_test(t, test_client_gone_on_an_inode_without_a_gfid_entry);
-    tcase_add_test(t, test_client_gone_while_granting);
-    tcase_add_test(t, test_release_and_flush);
-    tcase_add_test(t, test_removal_waits);
-    tcase_add_test(t, test_removal_does_not_wait_for_distribute);
-    tcase_add_test(t, test_counts);
-    tcase_add_test(t, test_clear_locks);
-    tcase_add_test(t, test_lockinfo);
-    tcase_add_test(t, test_migration_is_refused);
-    tcase_add_test(t, test_dump);
-    tcase_add_test(t, test_dump_of_forged_names);
-    tcase_add_test(t, test_many_waiters);
-    tcase_add_test(t, test_packed_and_woken_without_memory);
+    tcase_add_test(t, inodelks_conflict_by_range_owner_and_domain);
+    tcase_add_test(t, invalid_inodelks_and_entrylks_are_refused);
+    tcase_add_test(t, a_waiting_writer_goes_before_new_readers);
+    tcase_add_test(t, entrylks_conflict_by_name);
+    tcase_add_test(t, names_owners_and_domains_of_maximum_length_are_locked);
+    tcase_add_test(t, a_lost_client_releases_its_locks_and_drops_its_waiters);
+    tcase_add_test(t, a_client_lost_in_a_change_of_attributes_leaves_a_dirty_mark);
+    tcase_add_test(t, a_client_lost_with_other_locks_leaves_no_mark);
+    tcase_add_test(t, a_lost_client_releases_locks_of_a_replaced_inode);
+    tcase_add_test(t, a_client_lost_at_any_moment_leaves_no_lock);
+    tcase_add_test(t, release_and_flush_drop_locks_and_waiters);
+    tcase_add_test(t, a_removal_waits_for_locks_of_other_clients);
+    tcase_add_test(t, a_removal_does_not_wait_for_locks_of_distribute);
+    tcase_add_test(t, replies_have_the_requested_counts_of_locks);
+    tcase_add_test(t, clearing_counts_the_cleared_locks);
+    tcase_add_test(t, lockinfo_moves_locks_to_the_same_client_only);
+    tcase_add_test(t, migration_is_refused);
+    tcase_add_test(t, the_statedump_lists_locks_and_waiters);
+    tcase_add_test(t, forged_names_are_escaped_in_the_statedump);
+    tcase_add_test(t, one_unlock_wakes_thousands_of_readers);
+    tcase_add_test(t, a_packed_waiter_is_woken_without_memory);
     suite_add_tcase(s, t);
     return s;
 }

@@ -92,7 +92,7 @@ check_model(void)
     ck_assert_mem_eq(seen, model, sizeof model);
 }
 
-START_TEST(test_against_model)
+START_TEST(random_locks_match_the_model)
 {
     unsigned seed = 4711;
 
@@ -119,7 +119,7 @@ START_TEST(test_against_model)
 }
 END_TEST
 
-START_TEST(test_getlk)
+START_TEST(getlk_returns_the_conflicting_lock)
 {
     struct bench_call *call;
 
@@ -150,7 +150,7 @@ START_TEST(test_getlk)
 }
 END_TEST
 
-START_TEST(test_bad_requests)
+START_TEST(invalid_locks_are_refused)
 {
     ck_assert_int_eq(bench_run(lk(0, 1, 7, 0, 0)), -EINVAL);
     ck_assert_int_eq(bench_run(lk(0, 9, FLOCK_READ, 0, 0)), -EINVAL);
@@ -165,7 +165,7 @@ START_TEST(test_bad_requests)
 }
 END_TEST
 
-START_TEST(test_waiters_in_order)
+START_TEST(waiters_are_granted_in_order)
 {
     struct bench_call *second, *third;
 
@@ -189,7 +189,7 @@ END_TEST
 /* Two readers that both want to write: the first to wait gives up its read lock, so that the second gets its
  * write lock.
  */
-START_TEST(test_upgrade_of_two_readers)
+START_TEST(an_upgrade_waits_for_the_other_reader)
 {
     struct bench_call *waiting;
 
@@ -214,11 +214,11 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, test_against_model);
-    tcase_add_test(t, test_getlk);
-    tcase_add_test(t, test_bad_requests);
-    tcase_add_test(t, test_waiters_in_order);
-    tcase_add_test(t, test_upgrade_of_two_readers);
+    tcase_add_test(t, random_locks_match_the_model);
+    tcase_add_test(t, getlk_returns_the_conflicting_lock);
+    tcase_add_test(t, invalid_locks_are_refused);
+    tcase_add_test(t, waiters_are_granted_in_order);
+    tcase_add_test(t, an_upgrade_waits_for_the_other_reader);
     suite_add_tcase(s, t);
     return s;
 }

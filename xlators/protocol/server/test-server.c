@@ -11,7 +11,7 @@ lookups_since(void)
     return atomic_exchange(&lookups, 0);
 }
 
-START_TEST(test_before_login)
+START_TEST(fops_are_refused_before_a_login)
 {
     struct peer *p = peer_new();
 
@@ -26,7 +26,7 @@ START_TEST(test_before_login)
 }
 END_TEST
 
-START_TEST(test_login_checks)
+START_TEST(invalid_logins_are_refused_with_their_errno)
 {
     struct peer *p = peer_new();
 
@@ -79,7 +79,7 @@ long_path(unsigned count, const char *separator)
     return path;
 }
 
-START_TEST(test_login_bounds_the_path_components)
+START_TEST(login_bounds_the_path_components)
 {
     struct peer *p = peer_new();
 
@@ -97,7 +97,7 @@ START_TEST(test_login_bounds_the_path_components)
 }
 END_TEST
 
-START_TEST(test_second_login_replaces)
+START_TEST(a_second_login_closes_the_fds_of_the_first)
 {
     struct peer *p = logged_in("first");
     struct fop_reply r;
@@ -118,7 +118,7 @@ are_gone(void)
 
 /* A client whose connection was cut logs in again before the brick has noticed. Its earlier login has ended
  * when the new one is answered; a later login and another client's login stay. */
-START_TEST(test_a_new_login_ends_the_earlier_one)
+START_TEST(a_new_login_ends_the_earlier_one)
 {
     struct peer *first = logged_in("CTX_ID:1-RECON_NO:-9"), *other = logged_in("CTX_ID:2-RECON_NO:-0");
     struct peer *later = logged_in("CTX_ID:1-RECON_NO:-11");
@@ -137,7 +137,7 @@ START_TEST(test_a_new_login_ends_the_earlier_one)
 }
 END_TEST
 
-START_TEST(test_other_handshakes)
+START_TEST(getspec_null_and_ping_are_answered)
 {
     struct peer *p = peer_new();
     struct getspec_reply spec;
@@ -266,20 +266,20 @@ check_resolver(void)
     peer_free(p);
 }
 
-START_TEST(test_resolver)
+START_TEST(names_gfids_and_fds_are_resolved)
 {
     check_resolver();
 }
 END_TEST
 
-START_TEST(test_resolver_with_parked_lookups)
+START_TEST(names_are_resolved_when_lookups_are_parked)
 {
     atomic_store(&holds_lookups, true);
     check_resolver();
 }
 END_TEST
 
-START_TEST(test_unlinked_name_is_forgotten)
+START_TEST(unlinked_name_is_forgotten)
 {
     struct peer *p = logged_in("u");
 
@@ -295,7 +295,7 @@ END_TEST
 
 /* ---- fds ------------------------------------------------------------------------------------- */
 
-START_TEST(test_fds_belong_to_a_client)
+START_TEST(fd_numbers_belong_to_one_client)
 {
     struct peer *a = logged_in("a"), *b = logged_in("b"), *a2 = logged_in("a");
     struct fop_reply r;
@@ -322,7 +322,7 @@ START_TEST(test_fds_belong_to_a_client)
 }
 END_TEST
 
-START_TEST(test_many_opens)
+START_TEST(a_client_may_open_its_share_of_files)
 {
     struct peer *p = logged_in("u");
     struct fop_reply r;
@@ -367,7 +367,7 @@ are_flushed(void)
     return atomic_load(&flushes) == 2 && atomic_load(&releases) == 3;
 }
 
-START_TEST(test_client_dies_with_everything_open)
+START_TEST(a_lost_client_releases_fds_and_blocked_calls)
 {
     struct peer *p = logged_in("u"), *other = logged_in("other");
 
@@ -396,7 +396,7 @@ START_TEST(test_client_dies_with_everything_open)
 }
 END_TEST
 
-START_TEST(test_stop_ends_connections)
+START_TEST(stop_ends_connections)
 {
     struct peer *p = logged_in("u"), *q = peer_new();
 
@@ -412,7 +412,7 @@ START_TEST(test_stop_ends_connections)
 }
 END_TEST
 
-START_TEST(test_draining_brick_drops)
+START_TEST(a_draining_brick_closes_the_connection)
 {
     struct peer *p = logged_in("u");
 
@@ -425,7 +425,7 @@ END_TEST
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-START_TEST(test_callbacks)
+START_TEST(callbacks_reach_the_clients)
 {
     struct peer *p = logged_in("u"), *q = logged_in("v");
     struct gfid g = gfid_no(3);
@@ -450,7 +450,7 @@ END_TEST
 
 /* ---- users and directories ------------------------------------------------------------------- */
 
-START_TEST(test_root_squash)
+START_TEST(root_squash_makes_root_the_anonymous_user)
 {
     struct peer *p = logged_in("u"), *trusted = peer_new();
     static const uint32_t groups[] = {7, 0};
@@ -491,7 +491,7 @@ START_TEST(test_root_squash)
 }
 END_TEST
 
-START_TEST(test_all_squash)
+START_TEST(all_squash_changes_every_user)
 {
     struct peer *p = logged_in("u");
     static const uint32_t groups[] = {7, 0};
@@ -512,7 +512,7 @@ START_TEST(test_all_squash)
 END_TEST
 
 /* Without squashing root stays root, with any pid. The negative pid of another user is only a number. */
-START_TEST(test_a_users_negative_pid_is_only_a_number)
+START_TEST(a_users_negative_pid_is_only_a_number)
 {
     struct peer *p = logged_in("u");
 
@@ -527,7 +527,7 @@ START_TEST(test_a_users_negative_pid_is_only_a_number)
 }
 END_TEST
 
-START_TEST(test_subdir)
+START_TEST(a_subdir_mount_has_its_folder_as_root)
 {
     struct peer *p = peer_new();
     struct fop_reply r;
@@ -547,7 +547,7 @@ END_TEST
 
 /* Random bytes as arguments of every procedure of both programs: each call gets one reply, or the connection
  * ends. */
-START_TEST(test_random_arguments)
+START_TEST(random_arguments_get_replies)
 {
     struct peer *p = logged_in("u");
     unsigned seed = 42;
@@ -573,7 +573,7 @@ START_TEST(test_random_arguments)
 }
 END_TEST
 
-START_TEST(test_auth_changes)
+START_TEST(a_change_of_auth_options_ends_connections)
 {
     struct peer *p = logged_in("plain"), *q = peer_new();
     struct option_value fresh_values[] = {{"auth.login." BRICK ".allow", "user1", 0},
@@ -621,7 +621,7 @@ churn(void *arg)
     return arg;
 }
 
-START_TEST(test_churn)
+START_TEST(concurrent_logins_and_losses_leave_no_client)
 {
     pthread_t threads[3];
 
@@ -664,28 +664,28 @@ test_suite(void)
     Suite *s = suite_create("server");
     TCase *c = tcase(s, "plain", setup);
 
-    tcase_add_test(c, test_before_login);
-    tcase_add_test(c, test_login_checks);
-    tcase_add_test(c, test_login_bounds_the_path_components);
-    tcase_add_test(c, test_second_login_replaces);
-    tcase_add_test(c, test_a_new_login_ends_the_earlier_one);
-    tcase_add_test(c, test_other_handshakes);
-    tcase_add_test(c, test_resolver);
-    tcase_add_test(c, test_resolver_with_parked_lookups);
-    tcase_add_test(c, test_unlinked_name_is_forgotten);
-    tcase_add_test(c, test_fds_belong_to_a_client);
-    tcase_add_test(c, test_many_opens);
-    tcase_add_test(c, test_client_dies_with_everything_open);
-    tcase_add_test(c, test_stop_ends_connections);
-    tcase_add_test(c, test_draining_brick_drops);
-    tcase_add_test(c, test_callbacks);
-    tcase_add_test(c, test_a_users_negative_pid_is_only_a_number);
-    tcase_add_test(c, test_subdir);
-    tcase_add_test(c, test_random_arguments);
-    tcase_add_test(c, test_auth_changes);
-    tcase_add_test(c, test_churn);
-    tcase_add_test(tcase(s, "root-squash", setup_root_squash), test_root_squash);
-    tcase_add_test(tcase(s, "all-squash", setup_all_squash), test_all_squash);
+    tcase_add_test(c, fops_are_refused_before_a_login);
+    tcase_add_test(c, invalid_logins_are_refused_with_their_errno);
+    tcase_add_test(c, login_bounds_the_path_components);
+    tcase_add_test(c, a_second_login_closes_the_fds_of_the_first);
+    tcase_add_test(c, a_new_login_ends_the_earlier_one);
+    tcase_add_test(c, getspec_null_and_ping_are_answered);
+    tcase_add_test(c, names_gfids_and_fds_are_resolved);
+    tcase_add_test(c, names_are_resolved_when_lookups_are_parked);
+    tcase_add_test(c, unlinked_name_is_forgotten);
+    tcase_add_test(c, fd_numbers_belong_to_one_client);
+    tcase_add_test(c, a_client_may_open_its_share_of_files);
+    tcase_add_test(c, a_lost_client_releases_fds_and_blocked_calls);
+    tcase_add_test(c, stop_ends_connections);
+    tcase_add_test(c, a_draining_brick_closes_the_connection);
+    tcase_add_test(c, callbacks_reach_the_clients);
+    tcase_add_test(c, a_users_negative_pid_is_only_a_number);
+    tcase_add_test(c, a_subdir_mount_has_its_folder_as_root);
+    tcase_add_test(c, random_arguments_get_replies);
+    tcase_add_test(c, a_change_of_auth_options_ends_connections);
+    tcase_add_test(c, concurrent_logins_and_losses_leave_no_client);
+    tcase_add_test(tcase(s, "root-squash", setup_root_squash), root_squash_makes_root_the_anonymous_user);
+    tcase_add_test(tcase(s, "all-squash", setup_all_squash), all_squash_changes_every_user);
     return s;
 }
 
