@@ -105,7 +105,7 @@ brick, = [b for b in told["bricks"] if b["brick"] == sys.argv[1]]
 fops = {f["fop"]: f for f in brick["fops"]}
 assert "writev" not in fops and abs(sum(f["share"] for f in fops.values()) - 100) < 0.1, fops
 print(round(fops["create"]["ops"] * told["seconds"]), len(brick["slow"]), brick["client_list"][0]["received"] > 0)' \
-    "$first" "$T/top")" "20 0 True"/top of three seconds has the calls of that time"has what was done in them"
+    "$first" "$T/top")" "20 0 True" "/top of three seconds has the calls of that time"
 for bad in ms=60001 ms=-1 ms= ms=1s slow=x; do
     is "$(curl -sS --max-time 120 -o /dev/null -w '%{http_code}' --unix-socket "$T/http" "http://kiln/top?$bad")" 400 "/top?$bad is refused"
 done

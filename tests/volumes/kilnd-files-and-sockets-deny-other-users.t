@@ -63,7 +63,7 @@ t "the test tries kilnd's socket" grep -qx /run/kiln/kilnd.socket "$T/listening"
 t "the test tries the socket of kiln-mount --shared" grep -qx /run/kiln-mount.sock "$T/listening"
 is "$(lets_in)" "" "no socket lets another user connect"
 is "$(ss -xlHp | grep -c kiln-heal)" 0 "the self-heal daemon listens on no socket"
-is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer)/status")" 0077 "only root may write files of the self-heal daemon"
+is "$(sed -n 's/^Umask:\t//p' "/proc/$(healer)/status")" 0077 "only root may read or write files of the self-heal daemon"
 
 made >"$T/made"
 diag "$(cat "$T/made")"
