@@ -4,7 +4,8 @@
  *      join the hold      the hold's first writer has taken the lock and set dirty +1, or this writer does
  *                         (hold.c)
  *      change             on all children of the hold that have not failed
- *      reply              if no child has failed in the change, and the call came by an open fd
+ *      reply              if no child has failed in the hold's mark or in the change, and the call came by an
+ *                         open fd
  *      leave the hold     the hold keeps lock and mark for the next writer, or ends: FSYNC, marks, unlock
  *      reply              if a child has failed: the marks on the other children now record the missed
  *                         change. Also for a truncate by path: the caller's next call may remove the file's
@@ -124,9 +125,11 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
     child_set good = f.good & ~t.failed;
 
     *outcome = (struct hold_outcome){
-        .failed = t.failed, .has_changed = fan_done(&f), .may_wait = c->is_write || c->is_sync};
+        .failed = t.failed | w->unrecorded,
+        .has_changed = fan_done(&f),
+        .may_wait = c->is_write || c->is_sync};
     if (t.is_in_vain)
-        outcome->failed = children;
+        outcome->failed |= children;
     if (!err)
         take_data_reply(op, &f, good, &err);
     judge_write(op, c, &f, w->append_start, outcome);

@@ -17,9 +17,11 @@
  * mark, by copies that are a quorum and include a good copy. So after the death of the mount or of a brick,
  * at any moment, the missing children are healed from the other copies, even if the copies differ in size:
  * writes are answered long before the hold ends, and from dirty marks alone a healer would take the longest
- * copy. For data, a dirty mark beside an accusation does no harm: healers then also compare the unaccused
- * copies, because a write may be on some of these only. A child that goes down during the hold is accused
- * before the write that it missed is answered; the dirty mark on that child's disk does not contradict the
+ * copy. A child that gets the lock and fails in the dirty mark cannot be accused with that mark: then the
+ * hold ends with its first writer, and its marks after, which accuse the child, come before the reply. For
+ * data, a dirty mark beside an accusation does no harm: healers then also compare the unaccused copies,
+ * because a write may be on some of these only. A child that goes down during the hold is accused before
+ * the write that it missed is answered; the dirty mark on that child's disk does not contradict the
  * accusation. If the hold changed nothing, the accusations are cleared with the dirty mark.
  *
  * The dirty mark is cleared only when all written bytes are on stable storage on all children, because a
@@ -229,6 +231,7 @@ admit_writer(struct hold *h, struct writer *w)
     }
     w->append_start = h->append_start;
     w->children = h->locked & ~h->failed;
+    w->unrecorded = h->locked & h->failed;
     w->readable = h->readable;
     cds_list_add_tail(&w->link, &h->writers);
 }

@@ -109,6 +109,8 @@ struct writer {
     uint64_t append_start; /* copied from the hold when the writer is admitted */
     int result;
     child_set children; /* children to change, as of the writer's admission */
+    /* locked children that have failed since, so that no copy accuses them before the hold ends */
+    child_set unrecorded;
     child_set readable; /* copied from the hold */
 };
 
