@@ -10,6 +10,9 @@
  *      remove     only from accused children, and only if no other child has the object. An object that
  *                 lives on under another name would lose its contents on this child, which may be the only
  *                 good ones: it is parked (heal-park.c). So are folders that are not empty
+ *                 A file that only the arbiter has, while an unaccused child with data says that there is no
+ *                 such name, was removed by a mount that died: the contents are gone. The arbiter's name
+ *                 goes, too, because a file made from it would be empty: neither the old state nor the new
  *      make       RENAME of a parked object, or of a folder from its current place; LINK if the child has
  *                 the file under another name; else the children that have the object count its attributes
  *                 and contents as missed by the other child, and MKNOD, MKDIR or SYMLINK with the object's
@@ -395,7 +398,8 @@ accused_by(const struct heal *h, child_set set, const struct iatt *stat)
     return accused;
 }
 
-/* Handles a name that leads to two objects while no copy of the folder is accused. A rename that replaced
+/* Handles a name that leads to two objects on children of `set`, none of which is accused of the folder's
+ * names. (An accused child was away during the rename; it gets the winner's object.) A rename that replaced
  * one object by the other was done on some children only, because the mount and bricks died together before
  * the reply. The moved object still exists on the other children, under its old name. The replaced object
  * has gone from the children that have done the rename, or has another name there. The rename is completed
@@ -408,7 +412,7 @@ half_done_rename(const struct heal *h, const struct behind *b, child_set set)
     unsigned x = child_first(set);
     child_set with_x = children_with_object_of(b, set, x), with_y = set & ~with_x;
 
-    if (h->way.sources != h->op.r->all || !with_y)
+    if (set & ~h->way.sources || (h->way.sources != h->op.r->all && h->way.is_dirty) || !with_y)
         return -1;
     unsigned y = child_first(with_y);
 
@@ -454,6 +458,18 @@ spread_from(const struct heal *h, struct behind *b, unsigned ref)
     return err;
 }
 
+/* Returns whether the name leads to a file of which only the arbiter is left, which stores no contents,
+ * while a child with data that no copy of the folder accuses lacks the name. (If the arbiter accuses all
+ * other children, the volume's quorum let a client make the file on the arbiter alone: the file stays.) */
+static bool
+is_only_on_arbiter(const struct heal *h, const struct behind *b)
+{
+    int arbiter = h->op.r->arbiter;
+
+    return arbiter >= 0 && b->has == CHILD(arbiter) && S_ISREG(b->stat[arbiter].mode) &&
+           b->lacks & h->way.sources && !heal_lives_elsewhere(h, (unsigned)arbiter, &b->stat[arbiter]);
+}
+
 static int
 mend_name(struct heal *h, struct behind *b)
 {
@@ -462,7 +478,7 @@ mend_name(struct heal *h, struct behind *b)
 
     if (!b->has)
         return 0;
-    if (is_clear && !believed)
+    if ((is_clear && !believed) || is_only_on_arbiter(h, b))
         return remove_from(h, b, b->has);
     if (b->nameless == b->has) {
         int err = set_fresh_gfid(h, b);
