@@ -30,3 +30,12 @@ libkiln_xlators_a_SOURCES += \
 check_PROGRAMS += xlators/cluster/replicate/test-changelog
 xlators_cluster_replicate_test_changelog_SOURCES = xlators/cluster/replicate/test-changelog.c
 xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)
+
+# Bricks in memory for unit tests of layers that fan out, and a virtual clock (test-children.h).
+TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children.h
+WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-faults
+xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replicate/test-replicate-faults.c $(TEST_CHILDREN)
+xlators_cluster_replicate_test_replicate_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_replicate_test_replicate_faults_LDADD = $(TEST_LIBS)

@@ -1,0 +1,1468 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include "xlators/cluster/test-children.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu.h>
+
+#include "base/test-must.h"
+#include "coro/coroutine.h"
+#include "event/timer.h"
+#include "event/worker.h"
+#include "graph/pools.h"
+#include "mem/iobuf.h"
+#include "mem/mem-pool.h"
+#include "stack/coro-call.h"
+
+struct scene scene;
+
+/* ---- the virtual clock, and the places of workers and timers --------------------------------- */
+
+enum { TIMERS_MAX = 64 };
+static struct timer *timers[TIMERS_MAX];
+static CDS_LIST_HEAD(jobs);
+
+uint64_t __wrap_clock_mono_ns(void);
+void __wrap_worker_post(struct worker_job *job);
+void __wrap_worker_post_any(struct worker_job *job);
+void __wrap_timer_start(struct timer *t, uint64_t delay_ms);
+bool __wrap_timer_stop(struct timer *t);
+
+uint64_t
+__wrap_clock_mono_ns(void)
+{
+    return scene.now_ns;
+}
+
+void
+__wrap_worker_post(struct worker_job *job)
+{
+    cds_list_add_tail(&job->link, &jobs);
+}
+
+void
+__wrap_worker_post_any(struct worker_job *job)
+{
+    __wrap_worker_post(job);
+}
+
+bool
+__wrap_timer_stop(struct timer *t)
+{
+    bool was_armed = false;
+
+    for (unsigned i = 0; i < TIMERS_MAX; i++) {
+        was_armed |= timers[i] == t;
+        timers[i] = timers[i] == t ? NULL : timers[i];
+    }
+    t->is_armed = false;
+    return was_armed;
+}
+
+void
+__wrap_timer_start(struct timer *t, uint64_t delay_ms)
+{
+    unsigned i = 0;
+
+    (void)__wrap_timer_stop(t);
+    while (i < TIMERS_MAX && timers[i])
+        i++;
+    must(i < TIMERS_MAX);
+    t->due_ns = scene.now_ns + delay_ms * 1000000;
+    t->is_armed = true;
+    timers[i] = t;
+}
+
+static bool
+job_run_next(void)
+{
+    if (cds_list_empty(&jobs))
+        return false;
+    struct worker_job *job = cds_list_first_entry(&jobs, struct worker_job, link);
+
+    cds_list_del(&job->link);
+    job->run(job);
+    return true;
+}
+
+static bool
+timer_fire_next(uint64_t until_ns)
+{
+    struct timer *first = NULL;
+
+    for (unsigned i = 0; i < TIMERS_MAX; i++) {
+        if (timers[i] && (!first || timers[i]->due_ns < first->due_ns))
+            first = timers[i];
+    }
+    if (!first || first->due_ns > until_ns)
+        return false;
+    scene.now_ns = first->due_ns > scene.now_ns ? first->due_ns : scene.now_ns;
+    (void)__wrap_timer_stop(first);
+    first->fn(first);
+    return true;
+}
+
+/* ---- a disk: names and objects --------------------------------------------------------------- */
+
+static int
+store_object_of(const struct store *s, const struct gfid *gfid)
+{
+    for (int i = 0; i < STORED_OBJECTS_MAX; i++) {
+        if (s->object[i].stat.mode && gfid_equal(&s->object[i].stat.gfid, gfid))
+            return i;
+    }
+    return -1;
+}
+
+static struct stored_name *
+store_name_of(struct store *s, unsigned dir, const char *name)
+{
+    for (unsigned i = 0; i < STORED_NAMES_MAX; i++) {
+        if (s->name[i].is_used && s->name[i].dir == dir && strcmp(s->name[i].name, name) == 0)
+            return &s->name[i];
+    }
+    return NULL;
+}
+
+static bool
+store_is_empty(const struct store *s, unsigned dir)
+{
+    for (unsigned i = 0; i < STORED_NAMES_MAX; i++) {
+        if (s->name[i].is_used && s->name[i].dir == dir)
+            return false;
+    }
+    return true;
+}
+
+static void
+store_touch(struct store *s, struct stored_object *o, bool is_contents)
+{
+    o->stat.ctime = s->clock++;
+    if (is_contents)
+        o->stat.mtime = o->stat.ctime;
+}
+
+static void
+store_add_name(struct store *s, unsigned dir, const char *name, unsigned object)
+{
+    unsigned i = 0;
+
+    while (i < STORED_NAMES_MAX && s->name[i].is_used)
+        i++;
+    must(i < STORED_NAMES_MAX);
+    s->name[i] = (struct stored_name){.is_used = true, .dir = dir, .object = object};
+    snprintf(s->name[i].name, sizeof s->name[i].name, "%s", name);
+    s->object[object].stat.nlink++;
+    store_touch(s, &s->object[object], false);
+    store_touch(s, &s->object[dir], true);
+}
+
+static void
+store_drop_name(struct store *s, struct stored_name *n)
+{
+    n->is_used = false;
+    s->object[n->object].stat.nlink--;
+    store_touch(s, &s->object[n->object], false);
+    store_touch(s, &s->object[n->dir], true);
+    if (S_ISDIR(s->object[n->object].stat.mode))
+        s->object[n->object].stat.mode = 0;
+}
+
+static struct stored_object *
+store_add_object(struct store *s, uint32_t mode, const struct gfid *gfid)
+{
+    unsigned i = 0;
+
+    while (i < STORED_OBJECTS_MAX && s->object[i].stat.mode)
+        i++;
+    must(i < STORED_OBJECTS_MAX);
+    s->object[i] = (struct stored_object){.stat = {.gfid = *gfid, .mode = mode, .flags = IATT_FLAGS_ALL}};
+    s->object[i].stat.blksize = 4096;
+    s->object[i].stat.ino = 100 + i;
+    s->object[i].stat.mtime = s->object[i].stat.atime = s->object[i].stat.ctime = s->clock++;
+    return &s->object[i];
+}
+
+struct stored_object *
+store_find(struct store *s, const char *path)
+{
+    char copy[256], *rest = copy, *part;
+    unsigned at = 0;
+
+    snprintf(copy, sizeof copy, "%s", path);
+    while ((part = strsep(&rest, "/"))) {
+        if (!*part)
+            continue;
+        struct stored_name *n = store_name_of(s, at, part);
+
+        if (!n)
+            return NULL;
+        at = n->object;
+    }
+    return &s->object[at];
+}
+
+static void
+store_resize(struct store *s, struct stored_object *o, uint64_t size)
+{
+    must(size <= STORED_DATA_MAX);
+    if (size < o->stat.size)
+        memset(o->data + size, 0, (size_t)(o->stat.size - size));
+    o->stat.size = size;
+    o->stat.blocks = (size + 511) / 512;
+    store_touch(s, o, true);
+}
+
+struct stored_object *
+store_make(unsigned i, const char *path, uint32_t mode, uint8_t number, const char *contents)
+{
+    struct store *s = &scene.store[i];
+    struct gfid gfid = {.b = {0xbb, [15] = number}};
+    const char *name = strrchr(path, '/') + 1;
+    char dir[STORED_TEXT_MAX];
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(name - path), path);
+    struct stored_object *in = store_find(s, dir);
+    int known = store_object_of(s, &gfid);
+    struct stored_object *o = known >= 0 ? &s->object[known] : store_add_object(s, mode, &gfid);
+
+    must(in);
+    store_add_name(s, (unsigned)(in - s->object), name, (unsigned)(o - s->object));
+    if (contents && S_ISLNK(mode)) {
+        snprintf(o->target, sizeof o->target, "%s", contents);
+    } else if (contents && !s->is_arbiter) {
+        memcpy(o->data, contents, strlen(contents));
+        store_resize(s, o, strlen(contents));
+    }
+    return o;
+}
+
+void
+store_make_all(const char *path, uint32_t mode, uint8_t number, const char *contents)
+{
+    for (unsigned i = 0; i < scene.count; i++)
+        (void)store_make(i, path, mode, number, contents);
+}
+
+/* ---- a disk: extended attributes ------------------------------------------------------------- */
+
+struct stored_xattr *
+store_xattr(struct stored_object *o, const char *key)
+{
+    for (unsigned i = 0; i < o->xattr_count; i++) {
+        if (strcmp(o->xattr[i].key, key) == 0)
+            return &o->xattr[i];
+    }
+    return NULL;
+}
+
+int
+store_set_xattr(struct stored_object *o, const char *key, const void *bytes, uint32_t len)
+{
+    struct stored_xattr *x = store_xattr(o, key);
+
+    if (!x && o->xattr_count == STORED_XATTRS_MAX)
+        return -ENOSPC;
+    x = x ? x : &o->xattr[o->xattr_count++];
+    must(len <= sizeof x->bytes);
+    snprintf(x->key, sizeof x->key, "%s", key);
+    memcpy(x->bytes, bytes, len);
+    x->len = len;
+    return 0;
+}
+
+static bool
+has_bytes(const struct dict_pair *p)
+{
+    return p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED;
+}
+
+static bool
+is_nonzero(const struct stored_xattr *x)
+{
+    bool is = false;
+
+    for (unsigned i = 0; i < x->len; i++)
+        is |= x->bytes[i] != 0;
+    return is;
+}
+
+/* The number of objects with counters: the index of the brick. */
+static int64_t
+store_pending(const struct store *s)
+{
+    int64_t count = 0;
+
+    for (unsigned i = 0; i < STORED_OBJECTS_MAX; i++) {
+        const struct stored_object *o = &s->object[i];
+        bool is_marked = false;
+
+        for (unsigned k = 0; k < o->xattr_count && o->stat.mode; k++)
+            is_marked |= strncmp(o->xattr[k].key, "trusted.afr.", 12) == 0 && is_nonzero(&o->xattr[k]);
+        count += is_marked;
+    }
+    return count;
+}
+
+/* ---- comparing disks ------------------------------------------------------------------------- */
+
+static const char *
+xattrs_difference(struct stored_object *a, struct stored_object *b)
+{
+    for (unsigned i = 0; i < a->xattr_count; i++) {
+        struct stored_xattr *x = &a->xattr[i];
+        struct stored_xattr *y = store_xattr(b, x->key);
+
+        if (strncmp(x->key, "trusted.afr.", 12) == 0)
+            continue;
+        if (!y || y->len != x->len || memcmp(x->bytes, y->bytes, x->len) != 0)
+            return x->key;
+    }
+    return NULL;
+}
+
+static const char *
+objects_difference(struct stored_object *a, struct stored_object *b, bool has_data)
+{
+    const char *xattr = xattrs_difference(a, b);
+
+    if (!gfid_equal(&a->stat.gfid, &b->stat.gfid))
+        return "gfid";
+    if (a->stat.mode != b->stat.mode || a->stat.uid != b->stat.uid || a->stat.gid != b->stat.gid)
+        return "mode or owner";
+    if (a->stat.nlink != b->stat.nlink)
+        return "link count";
+    if (has_data && a->stat.size != b->stat.size)
+        return "size";
+    if (has_data && memcmp(a->data, b->data, (size_t)a->stat.size) != 0)
+        return "contents";
+    if (strcmp(a->target, b->target) != 0)
+        return "target";
+    return xattr ? xattr : xattrs_difference(b, a);
+}
+
+/* Compares the names of one folder and their objects. */
+static const char *
+folders_difference(struct store *a, unsigned dir_a, struct store *b, unsigned dir_b, unsigned depth)
+{
+    static char text[256];
+    bool has_data = !a->is_arbiter && !b->is_arbiter;
+
+    for (unsigned i = 0; i < STORED_NAMES_MAX && depth < 8; i++) {
+        const struct stored_name *n = &a->name[i];
+
+        if (!n->is_used || n->dir != dir_a || strncmp(n->name, ".glusterfs", 10) == 0)
+            continue;
+        struct stored_name *m = store_name_of(b, dir_b, n->name);
+        const char *why =
+            m ? objects_difference(&a->object[n->object], &b->object[m->object], has_data) : "no such name";
+
+        if (why) {
+            snprintf(text, sizeof text, "%s: %s", n->name, why);
+            return text;
+        }
+        if (S_ISDIR(a->object[n->object].stat.mode) &&
+            folders_difference(a, n->object, b, m->object, depth + 1))
+            return text;
+    }
+    return NULL;
+}
+
+const char *
+store_difference(struct store *a, struct store *b)
+{
+    const char *why = objects_difference(&a->object[0], &b->object[0], true);
+
+    why = why ? why : folders_difference(a, 0, b, 0, 0);
+    return why ? why : folders_difference(b, 0, a, 0, 0);
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+#define METADATA_START ((uint64_t)INT64_MAX - 1)
+
+struct stored_lock {
+    struct cds_list_head link;
+    unsigned child;
+    bool is_entry, is_all_names;
+    uint64_t start, end; /* `end` excluded */
+    struct gfid gfid;
+    char domain[STORED_TEXT_MAX], name[STORED_TEXT_MAX];
+    uint64_t owner;
+    struct call_stack *waiting; /* NULL: the lock is held */
+};
+static CDS_LIST_HEAD(locks);
+
+static void call_answer(struct call_stack *stk, int ret);
+
+static bool
+locks_conflict(const struct stored_lock *a, const struct stored_lock *b)
+{
+    if (a->child != b->child || a->is_entry != b->is_entry || !gfid_equal(&a->gfid, &b->gfid) ||
+        strcmp(a->domain, b->domain) != 0)
+        return false;
+    if (a->is_entry)
+        return a->is_all_names || b->is_all_names || strcmp(a->name, b->name) == 0;
+    /* bricks keep locks of attributes, at the end of the range, apart from locks of data */
+    if ((a->start >= METADATA_START) != (b->start >= METADATA_START))
+        return false;
+    return a->start < b->end && b->start < a->end;
+}
+
+static bool
+lock_is_free(const struct stored_lock *wanted)
+{
+    struct stored_lock *l;
+
+    cds_list_for_each_entry(l, &locks, link)
+    {
+        if (!l->waiting && locks_conflict(l, wanted) && l->owner != wanted->owner)
+            return false;
+    }
+    return true;
+}
+
+static void
+locks_grant_waiting(void)
+{
+    struct stored_lock *l, *next;
+
+    cds_list_for_each_entry_safe(l, next, &locks, link)
+    {
+        if (!l->waiting || !lock_is_free(l))
+            continue;
+        struct call_stack *stk = l->waiting;
+
+        l->waiting = NULL;
+        call_answer(stk, 0);
+        locks_grant_waiting(); /* the list may have changed */
+        return;
+    }
+}
+
+/* The connection is gone: so are the locks, and the calls that wait for one fail. */
+static void
+locks_drop_child(unsigned i)
+{
+    struct stored_lock *l, *next;
+    CDS_LIST_HEAD(gone);
+
+    cds_list_for_each_entry_safe(l, next, &locks, link)
+    {
+        if (l->child == i)
+            cds_list_move(&l->link, &gone);
+    }
+    cds_list_for_each_entry_safe(l, next, &gone, link)
+    {
+        if (l->waiting)
+            call_answer(l->waiting, -ENOTCONN);
+        free(l);
+    }
+}
+
+static int
+lock_release(const struct stored_lock *wanted)
+{
+    struct stored_lock *l;
+
+    cds_list_for_each_entry(l, &locks, link)
+    {
+        bool is_same = l->child == wanted->child && l->is_entry == wanted->is_entry &&
+                       gfid_equal(&l->gfid, &wanted->gfid) && strcmp(l->domain, wanted->domain) == 0 &&
+                       l->owner == wanted->owner && !l->waiting && l->start == wanted->start &&
+                       l->end == wanted->end && l->is_all_names == wanted->is_all_names &&
+                       strcmp(l->name, wanted->name) == 0;
+
+        if (!is_same)
+            continue;
+        cds_list_del(&l->link);
+        free(l);
+        locks_grant_waiting();
+        return 0;
+    }
+    return -EINVAL;
+}
+
+unsigned
+store_locks(void)
+{
+    struct stored_lock *l;
+    unsigned count = 0;
+
+    cds_list_for_each_entry(l, &locks, link) count++;
+    return count;
+}
+
+const char *
+store_locks_text(void)
+{
+    static char text[512];
+    struct stored_lock *l;
+    size_t at = 0;
+
+    text[0] = '\0';
+    cds_list_for_each_entry(l, &locks, link)
+    {
+        if (at + 100 < sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, "c%u %s %s of object %u%s; ", l->child,
+                                   l->is_entry ? "entry" : "range", l->name, l->gfid.b[15],
+                                   l->waiting ? " (waits)" : "");
+    }
+    return text;
+}
+
+static bool
+is_lock_call(enum fop fop)
+{
+    return fop == FOP_inodelk || fop == FOP_finodelk || fop == FOP_entrylk || fop == FOP_fentrylk;
+}
+
+/* A brick that serves other calls does not refuse to release a lock. */
+static bool
+is_unlock(const struct fop_call *call)
+{
+    bool is_entry = call->fop == FOP_entrylk || call->fop == FOP_fentrylk;
+
+    return is_lock_call(call->fop) && (is_entry ? call->cmd == 1 : call->flock.type == FLOCK_UNLOCK);
+}
+
+/* Returns 1 if the call waits. */
+static int
+lock_serve(unsigned child, struct call_stack *stk, const struct gfid *gfid)
+{
+    const struct fop_call *c = &stk->call;
+    bool is_entry = c->fop == FOP_entrylk || c->fop == FOP_fentrylk;
+    struct stored_lock l = {.child = child, .is_entry = is_entry, .gfid = *gfid};
+
+    snprintf(l.domain, sizeof l.domain, "%s", c->volume);
+    memcpy(&l.owner, stk->caller.lk_owner.bytes, sizeof l.owner);
+    if (is_entry) {
+        l.is_all_names = !c->has_name;
+        snprintf(l.name, sizeof l.name, "%s", c->has_name ? c->name : "");
+    } else {
+        l.start = (uint64_t)c->flock.start;
+        l.end = c->flock.len ? l.start + (uint64_t)c->flock.len : UINT64_MAX;
+    }
+    if (is_unlock(c))
+        return lock_release(&l);
+    bool is_free = lock_is_free(&l), waits = is_entry ? c->cmd == 0 : c->cmd == 2;
+
+    if (!is_free && !waits)
+        return -EAGAIN;
+    struct stored_lock *kept = malloc(sizeof *kept);
+
+    *kept = l;
+    kept->waiting = is_free ? NULL : stk;
+    cds_list_add_tail(&kept->link, &locks);
+    return is_free ? 0 : 1;
+}
+
+static int64_t
+locks_count(unsigned child, const struct gfid *gfid, bool is_entry)
+{
+    struct stored_lock *l;
+    int64_t count = 0;
+
+    cds_list_for_each_entry(l, &locks, link) count +=
+        l->child == child && l->is_entry == is_entry && gfid_equal(&l->gfid, gfid);
+    return count;
+}
+
+/* ---- serving a call: looking up -------------------------------------------------------------- */
+
+/* A call on its way to a child. */
+struct child_call {
+    struct cds_list_head link;
+    struct call_stack *stk;
+    unsigned child;
+    bool is_late;
+    /* while it is served */
+    struct store *s;
+    unsigned dir, dir2; /* indexes of loc.parent and loc2.parent */
+};
+static CDS_LIST_HEAD(calls);
+
+static struct graph *
+call_graph(const struct child_call *c)
+{
+    return scene.child[c->child]->graph;
+}
+
+static void
+reply_stats(struct child_call *c, struct stored_object *o)
+{
+    c->stk->reply.stat = c->stk->reply.pre = c->stk->reply.post = o->stat;
+}
+
+/* Adds the xattrs and counts that a LOOKUP's xdata asks for. */
+static int
+reply_lookup_xdata(struct child_call *c, struct stored_object *o)
+{
+    const struct dict *asked = c->stk->call.xdata;
+    struct dict *d = reply_xdata(c->stk);
+    bool all = dict_has(asked, DICT_KEY_LIST_XATTR);
+
+    for (unsigned i = 0; i < o->xattr_count; i++) {
+        const struct stored_xattr *x = &o->xattr[i];
+
+        if (dict_find_text(asked, x->key) || (all && strncmp(x->key, "trusted.afr.", 12) != 0))
+            must(dict_set_text(d, x->key, DICT_PTR, x->bytes, x->len) == 0);
+    }
+    if (dict_has(asked, DICT_KEY_INODELK_COUNT) || dict_has(asked, DICT_KEY_INODELK_DOM_COUNT))
+        (void)dict_set_int(d, DICT_KEY_INODELK_COUNT, locks_count(c->child, &o->stat.gfid, false));
+    if (dict_has(asked, DICT_KEY_ENTRYLK_COUNT))
+        (void)dict_set_int(d, DICT_KEY_ENTRYLK_COUNT, locks_count(c->child, &o->stat.gfid, true));
+    if (dict_has(asked, DICT_KEY_LINK_COUNT))
+        (void)dict_set_int(d, DICT_KEY_LINK_COUNT, store_pending(c->s));
+    return 0;
+}
+
+static int
+serve_lookup(struct child_call *c, struct stored_object *by_gfid)
+{
+    const struct fop_call *call = &c->stk->call;
+    struct stored_object *o = by_gfid;
+    struct gfid asked;
+
+    if (call->loc.parent) {
+        struct stored_name *n = store_name_of(c->s, c->dir, call->loc.name);
+
+        if (!n)
+            return -ENOENT;
+        o = &c->s->object[n->object];
+        c->stk->reply.post = c->s->object[c->dir].stat;
+        if (gfid_is_null(&o->stat.gfid) && !dict_get_gfid(call->xdata, DICT_KEY_GFID_REQ, &asked))
+            o->stat.gfid = asked;
+        if (gfid_is_null(&o->stat.gfid) && !dict_has(call->xdata, DICT_KEY_GFIDLESS_LOOKUP))
+            return -ENODATA;
+    } else if (!o || !o->stat.nlink) {
+        return -ESTALE;
+    }
+    struct iatt post = c->stk->reply.post;
+
+    reply_stats(c, o);
+    c->stk->reply.post = post;
+    return reply_lookup_xdata(c, o);
+}
+
+/* ---- serving a call: names ------------------------------------------------------------------- */
+
+static void
+reply_fd(struct child_call *c, const struct stored_object *o)
+{
+    struct inode *inode = inode_link(call_graph(c)->inodes, NULL, NULL, &o->stat);
+
+    c->stk->reply.fd = fd_new(inode, NULL, c->stk->call.flags, S_ISDIR(o->stat.mode));
+    inode_unref(inode);
+}
+
+/* CREATE, MKNOD, MKDIR, SYMLINK. */
+static int
+serve_make(struct child_call *c)
+{
+    const struct fop_call *call = &c->stk->call;
+    uint32_t type = call->fop == FOP_mkdir     ? S_IFDIR
+                    : call->fop == FOP_symlink ? S_IFLNK
+                    : call->mode & S_IFMT      ? call->mode & S_IFMT
+                                               : S_IFREG;
+    uint32_t mode = type | (call->fop == FOP_symlink ? 0777 : call->mode & 07777);
+    struct gfid gfid;
+
+    if (dict_get_gfid(call->xdata, DICT_KEY_GFID_REQ, &gfid))
+        return -EPERM;
+    if (store_name_of(c->s, c->dir, call->loc.name))
+        return -EEXIST;
+    int known = store_object_of(c->s, &gfid);
+
+    if (known >= 0 && !c->s->object[known].stat.nlink) { /* its last name is gone */
+        c->s->object[known].stat.mode = 0;
+        known = -1;
+    }
+    if (known >= 0 && (S_ISDIR(type) || !S_ISREG(c->s->object[known].stat.mode)))
+        return -EEXIST;
+    struct stored_object *o = known < 0 ? store_add_object(c->s, mode, &gfid) : &c->s->object[known];
+
+    o->stat.uid = c->stk->caller.uid;
+    o->stat.gid = c->stk->caller.gid;
+    o->stat.rdev = call->rdev;
+    if (call->fop == FOP_symlink)
+        snprintf(o->target, sizeof o->target, "%s", call->name2);
+    dict_for_each(p, call->xdata)
+    {
+        if (has_bytes(p) && (strncmp(p->key, "trusted.", 8) == 0 || strncmp(p->key, "user.", 5) == 0))
+            must(store_set_xattr(o, p->key, p->v.bytes, p->len) == 0);
+    }
+    store_add_name(c->s, c->dir, call->loc.name, (unsigned)(o - c->s->object));
+    reply_stats(c, o);
+    if (call->fop == FOP_create)
+        reply_fd(c, o);
+    return 0;
+}
+
+static int
+serve_link(struct child_call *c, struct stored_object *o)
+{
+    if (!o || !o->stat.nlink)
+        return -ESTALE;
+    if (store_name_of(c->s, c->dir2, c->stk->call.loc2.name))
+        return -EEXIST;
+    store_add_name(c->s, c->dir2, c->stk->call.loc2.name, (unsigned)(o - c->s->object));
+    reply_stats(c, o);
+    return 0;
+}
+
+static int
+serve_remove(struct child_call *c)
+{
+    struct stored_name *n = store_name_of(c->s, c->dir, c->stk->call.loc.name);
+    bool wants_dir = c->stk->call.fop == FOP_rmdir;
+
+    if (!n)
+        return -ENOENT;
+    struct stored_object *o = &c->s->object[n->object];
+
+    if (S_ISDIR(o->stat.mode) != wants_dir)
+        return wants_dir ? -ENOTDIR : -EISDIR;
+    if (wants_dir && !store_is_empty(c->s, n->object) && !c->stk->call.flags)
+        return -ENOTEMPTY;
+    reply_stats(c, o);
+    store_drop_name(c->s, n);
+    return 0;
+}
+
+static int
+serve_rename(struct child_call *c)
+{
+    const struct fop_call *call = &c->stk->call;
+    struct stored_name *from = store_name_of(c->s, c->dir, call->loc.name);
+    struct stored_name *to = store_name_of(c->s, c->dir2, call->loc2.name);
+
+    if (!from)
+        return -ENOENT;
+    unsigned moved = from->object;
+    bool is_dir = S_ISDIR(c->s->object[moved].stat.mode);
+
+    if (to && to->object == moved)
+        return 0;
+    if (to && S_ISDIR(c->s->object[to->object].stat.mode) != is_dir)
+        return is_dir ? -ENOTDIR : -EISDIR;
+    if (to && is_dir && !store_is_empty(c->s, to->object))
+        return -ENOTEMPTY;
+    if (to)
+        store_drop_name(c->s, to);
+    store_add_name(c->s, c->dir2, call->loc2.name, moved);
+    from->is_used = false;
+    c->s->object[moved].stat.nlink--;
+    store_touch(c->s, &c->s->object[c->dir], true);
+    reply_stats(c, &c->s->object[moved]);
+    return 0;
+}
+
+enum { LISTED_AT_ONCE = 3 };
+
+static int
+serve_readdir(struct child_call *c, struct stored_object *o)
+{
+    struct dirent_entry **at = &c->stk->reply.entries;
+    unsigned dir = (unsigned)(o - c->s->object);
+    int count = 0;
+
+    for (unsigned i = (unsigned)c->stk->call.offset; i < STORED_NAMES_MAX && count < LISTED_AT_ONCE; i++) {
+        struct stored_name *n = &c->s->name[i];
+
+        if (!n->is_used || n->dir != dir)
+            continue;
+        struct dirent_entry *e = arena_alloc(&c->stk->arena, sizeof *e);
+        char *name = arena_alloc(&c->stk->arena, sizeof n->name);
+
+        memcpy(name, n->name, sizeof n->name);
+        *e = (struct dirent_entry){.name = name, .name_len = (uint32_t)strlen(name), .off = i + 1};
+        e->ino = c->s->object[n->object].stat.ino;
+        e->type = IFTODT(c->s->object[n->object].stat.mode);
+        if (c->stk->call.fop == FOP_readdirp)
+            e->iatt = c->s->object[n->object].stat;
+        *at = e;
+        at = &e->next;
+        count++;
+    }
+    *at = NULL;
+    if (!count)
+        c->stk->reply.op_errno = ENOENT;
+    return count;
+}
+
+/* ---- serving a call: contents ---------------------------------------------------------------- */
+
+static int
+serve_write(struct child_call *c, struct stored_object *o)
+{
+    const struct fop_call *call = &c->stk->call;
+    bool appends = call->fd && call->fd->flags & O_APPEND;
+    uint64_t offset = appends ? o->stat.size : call->offset, end = offset + call->payload_bytes;
+    bool is_append = o->stat.size == offset;
+
+    c->stk->reply.pre = o->stat;
+    if (!c->s->is_arbiter) {
+        must(end <= STORED_DATA_MAX);
+        for (int i = 0; i < call->payload_count; i++) {
+            memcpy(o->data + offset, call->payload[i].iov_base, call->payload[i].iov_len);
+            offset += call->payload[i].iov_len;
+        }
+        store_resize(c->s, o, end > o->stat.size ? end : o->stat.size);
+    }
+    store_touch(c->s, o, true);
+    c->stk->reply.post = o->stat;
+    if (dict_has(call->xdata, DICT_KEY_WRITE_IS_APPEND))
+        (void)dict_set_int(reply_xdata(c->stk), DICT_KEY_WRITE_IS_APPEND, is_append);
+    if (dict_has(call->xdata, DICT_KEY_INODELK_DOM_COUNT))
+        (void)dict_set_int(reply_xdata(c->stk), DICT_KEY_INODELK_COUNT,
+                           locks_count(c->child, &o->stat.gfid, false));
+    return (int)call->payload_bytes;
+}
+
+static int
+serve_truncate(struct child_call *c, struct stored_object *o)
+{
+    c->stk->reply.pre = o->stat;
+    if (!c->s->is_arbiter)
+        store_resize(c->s, o, c->stk->call.offset);
+    c->stk->reply.post = o->stat;
+    return 0;
+}
+
+static int
+serve_read(struct child_call *c, struct stored_object *o)
+{
+    uint64_t offset = c->stk->call.offset, left = offset < o->stat.size ? o->stat.size - offset : 0;
+    size_t len = (size_t)(left < c->stk->call.size ? left : c->stk->call.size);
+
+    c->stk->reply.iobuf = iobuf_get(len ? len : 1);
+    memcpy(c->stk->reply.iobuf->bytes, o->data + (len ? offset : 0), len);
+    c->stk->reply.payload = (struct iovec){c->stk->reply.iobuf->bytes, len};
+    reply_stats(c, o);
+    return (int)len;
+}
+
+/* The sum is the block itself as far as it fits, and a hash of the block. */
+static int
+serve_checksum(struct child_call *c, struct stored_object *o)
+{
+    uint64_t hash = 14695981039346656037u, from = c->stk->call.offset, end = from + c->stk->call.size;
+
+    for (uint64_t i = from; i < end && i < o->stat.size; i++)
+        hash = (hash ^ o->data[i]) * 1099511628211u;
+    memset(c->stk->reply.strong, 0, sizeof c->stk->reply.strong);
+    memcpy(c->stk->reply.strong, &hash, sizeof hash);
+    return 0;
+}
+
+/* ---- serving a call: attributes -------------------------------------------------------------- */
+
+static int
+serve_setattr(struct child_call *c, struct stored_object *o)
+{
+    const struct iatt *to = &c->stk->call.stbuf;
+    int32_t valid = c->stk->call.valid;
+
+    c->stk->reply.pre = o->stat;
+    if (valid & SETATTR_MODE)
+        o->stat.mode = (o->stat.mode & S_IFMT) | (to->mode & 07777);
+    if (valid & SETATTR_UID)
+        o->stat.uid = to->uid;
+    if (valid & SETATTR_GID)
+        o->stat.gid = to->gid;
+    if (valid & SETATTR_ATIME)
+        o->stat.atime = to->atime;
+    if (valid & SETATTR_MTIME)
+        o->stat.mtime = to->mtime;
+    store_touch(c->s, o, false);
+    c->stk->reply.post = o->stat;
+    return 0;
+}
+
+static int
+serve_setxattr(struct child_call *c, struct stored_object *o)
+{
+    int err = 0;
+
+    dict_for_each(p, c->stk->call.dict)
+    {
+        if (has_bytes(p) && !err)
+            err = store_set_xattr(o, p->key, p->v.bytes, p->len);
+    }
+    store_touch(c->s, o, false);
+    return err;
+}
+
+static int
+serve_removexattr(struct child_call *c, struct stored_object *o)
+{
+    struct stored_xattr *x = store_xattr(o, c->stk->call.name);
+
+    if (!x)
+        return -ENODATA;
+    *x = o->xattr[--o->xattr_count];
+    store_touch(c->s, o, false);
+    return 0;
+}
+
+/* Writes the path of a folder. */
+static void
+store_path(const struct store *s, unsigned dir, char *path, size_t size)
+{
+    char below[STORED_TEXT_MAX] = "";
+
+    path[0] = '\0';
+    for (unsigned i = 0; dir && i < STORED_NAMES_MAX; i++) {
+        if (!s->name[i].is_used || s->name[i].object != dir)
+            continue;
+        snprintf(path, size, "/%s%s", s->name[i].name, below);
+        snprintf(below, sizeof below, "%.*s", (int)sizeof below - 1, path);
+        dir = s->name[i].dir;
+        i = UINT_MAX; /* from the start, for the folder above */
+    }
+}
+
+static int
+serve_getxattr(struct child_call *c, struct stored_object *o)
+{
+    const char *name = c->stk->call.name;
+    struct dict *d = reply_dict(c->stk);
+
+    if (name && strcmp(name, "glusterfs.ancestry.path") == 0) {
+        char path[STORED_TEXT_MAX];
+
+        store_path(c->s, (unsigned)(o - c->s->object), path, sizeof path);
+        return dict_set_text(d, name, DICT_STR, path, (uint32_t)strlen(path) + 1);
+    }
+    if (name && *name && !store_xattr(o, name))
+        return -ENODATA;
+    for (unsigned i = 0; i < o->xattr_count; i++) {
+        if (!name || !*name || strcmp(name, o->xattr[i].key) == 0)
+            (void)dict_set_text(d, o->xattr[i].key, DICT_PTR, o->xattr[i].bytes, o->xattr[i].len);
+    }
+    return 0;
+}
+
+/* Adds big-endian words of 32 bits, and answers with the sums. */
+static int
+serve_xattrop(struct child_call *c, struct stored_object *o)
+{
+    struct dict *d = reply_dict(c->stk);
+
+    dict_for_each(p, c->stk->call.dict)
+    {
+        const unsigned char *add = p->v.bytes;
+        unsigned char sum[STORED_TEXT_MAX] = {0};
+        struct stored_xattr *x = store_xattr(o, p->key);
+
+        if (x)
+            memcpy(sum, x->bytes, x->len);
+        for (uint32_t at = 0, carry = 0; at < p->len; at++) {
+            uint32_t byte = p->len - 1 - at; /* from the last byte on */
+
+            carry = (at % 4 ? carry : 0) + sum[byte] + add[byte];
+            sum[byte] = (unsigned char)carry;
+            carry >>= 8;
+        }
+        if (store_set_xattr(o, p->key, sum, p->len))
+            return -ENOSPC;
+        (void)dict_set_text(d, p->key, DICT_PTR, sum, p->len);
+    }
+    return 0;
+}
+
+/* ---- serving a call -------------------------------------------------------------------------- */
+
+static int
+serve_by_object(struct child_call *c, struct stored_object *o)
+{
+    switch (c->stk->call.fop) {
+    case FOP_readlink:
+        c->stk->reply.path = o->target;
+        reply_stats(c, o);
+        return (int)strlen(o->target);
+    case FOP_open:
+    case FOP_opendir:
+        reply_fd(c, o);
+        return 0;
+    case FOP_writev:
+        return serve_write(c, o);
+    case FOP_truncate:
+    case FOP_ftruncate:
+        return serve_truncate(c, o);
+    case FOP_readv:
+        return serve_read(c, o);
+    case FOP_rchecksum:
+        return serve_checksum(c, o);
+    case FOP_setattr:
+    case FOP_fsetattr:
+        return serve_setattr(c, o);
+    case FOP_setxattr:
+    case FOP_fsetxattr:
+        return serve_setxattr(c, o);
+    case FOP_removexattr:
+    case FOP_fremovexattr:
+        return serve_removexattr(c, o);
+    case FOP_getxattr:
+    case FOP_fgetxattr:
+        return serve_getxattr(c, o);
+    case FOP_xattrop:
+    case FOP_fxattrop:
+        return serve_xattrop(c, o);
+    case FOP_readdir:
+    case FOP_readdirp:
+        return serve_readdir(c, o);
+    case FOP_inodelk:
+    case FOP_finodelk:
+    case FOP_entrylk:
+    case FOP_fentrylk:
+        return lock_serve(c->child, c->stk, &o->stat.gfid);
+    case FOP_statfs:
+        c->stk->reply.statvfs =
+            (struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_blocks = 1000, .f_bfree = 500};
+        c->stk->reply.statvfs.f_bavail = c->stk->reply.statvfs.f_files = c->stk->reply.statvfs.f_ffree = 500;
+        return 0;
+    case FOP_stat:
+    case FOP_fstat:
+    case FOP_flush:
+    case FOP_fsync:
+    case FOP_fsyncdir:
+    case FOP_access:
+        reply_stats(c, o);
+        return 0;
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+static int
+call_parent(const struct store *s, const struct inode *parent, unsigned *out)
+{
+    int dir = parent ? store_object_of(s, &parent->gfid) : 0;
+
+    *out = dir < 0 ? 0 : (unsigned)dir;
+    return dir < 0 ? -ESTALE : 0;
+}
+
+/* Returns the result or -errno; 1 of a lock: the call waits. */
+static int
+call_serve(struct child_call *c)
+{
+    const struct fop_call *call = &c->stk->call;
+    struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
+
+    c->s = &scene.store[c->child];
+    int at = inode ? store_object_of(c->s, &inode->gfid) : -1;
+    struct stored_object *o = at < 0 ? NULL : &c->s->object[at];
+    int err = call_parent(c->s, call->loc.parent, &c->dir);
+
+    if (inode && is_unlock(call)) /* also of an object that is gone */
+        return lock_serve(c->child, c->stk, &inode->gfid);
+    err = err ? err : call_parent(c->s, call->loc2.parent, &c->dir2);
+    if (err)
+        return err;
+    switch (call->fop) {
+    case FOP_lookup:
+        return serve_lookup(c, o);
+    case FOP_create:
+    case FOP_mknod:
+    case FOP_mkdir:
+    case FOP_symlink:
+        return serve_make(c);
+    case FOP_link:
+        return serve_link(c, o);
+    case FOP_unlink:
+    case FOP_rmdir:
+        return serve_remove(c);
+    case FOP_rename:
+        return serve_rename(c);
+    default:
+        if (!o || (!o->stat.nlink && (!call->fd || call->fd->is_anonymous)))
+            return inode ? -ESTALE : -EINVAL;
+        return serve_by_object(c, o);
+    }
+}
+
+static void
+call_answer(struct call_stack *stk, int ret)
+{
+    scene.answered++;
+    if (ret < 0) {
+        call_stack_fail(stk, -ret);
+        return;
+    }
+    stk->reply.op_ret = ret;
+    call_stack_unwind(stk);
+}
+
+/* ---- faults and events ----------------------------------------------------------------------- */
+
+static struct fault *
+fault_of(unsigned child)
+{
+    for (unsigned i = 0; i < scene.fault_count; i++) {
+        struct fault *f = &scene.fault[i];
+
+        if ((f->child == child || f->child == ANY_CHILD) && f->at == scene.calls[f->child] && !f->has_struck)
+            return f;
+    }
+    return NULL;
+}
+
+static void
+fail_queued(unsigned i)
+{
+    struct child_call *c, *next;
+    CDS_LIST_HEAD(gone);
+
+    cds_list_for_each_entry_safe(c, next, &calls, link)
+    {
+        if (c->child == i)
+            cds_list_move(&c->link, &gone);
+    }
+    cds_list_for_each_entry_safe(c, next, &gone, link)
+    {
+        call_answer(c->stk, -ENOTCONN);
+        free(c);
+    }
+}
+
+void
+scene_child_down(unsigned i)
+{
+    if (!scene.is_up[i])
+        return;
+    scene.is_up[i] = false;
+    if (!scene.tells_late)
+        xlator_tell_parent(scene.child[i], CHILD_DOWN);
+    locks_drop_child(i);
+    fail_queued(i);
+    locks_grant_waiting();
+    if (scene.tells_late)
+        xlator_tell_parent(scene.child[i], CHILD_DOWN);
+}
+
+void
+scene_child_up(unsigned i)
+{
+    scene.is_up[i] = true;
+    xlator_tell_parent(scene.child[i], CHILD_UP);
+}
+
+static void
+scene_cut(void)
+{
+    scene.is_cut = true;
+    for (unsigned i = 0; i < scene.count; i++)
+        locks_drop_child(i);
+}
+
+/* With CHILDREN_TRACE in the environment: prints the calls. */
+static void
+call_trace(const struct child_call *c, int ret, enum fault_kind kind)
+{
+    const struct fop_call *call = &c->stk->call;
+    const struct inode *dir = call->loc.parent ? call->loc.parent : call->loc2.parent;
+    const struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
+    const char *name = call->loc.parent ? call->loc.name : call->loc2.parent ? call->loc2.name : call->name;
+
+    if (!getenv("CHILDREN_TRACE"))
+        return;
+    fprintf(stderr, "  c%u #%u %s object %02x..%u in %02x..%u %s cmd %u type %u flock %u %llx: %d%s\n",
+            c->child, scene.calls[c->child] - 1, fop_info[call->fop].name, inode ? inode->gfid.b[0] : 0,
+            inode ? inode->gfid.b[15] : 0, dir ? dir->gfid.b[0] : 0, dir ? dir->gfid.b[15] : 0,
+            name ? name : "-", call->cmd, call->type, call->flock.type, (unsigned long long)call->flock.start,
+            ret, kind < FAULT_KINDS ? " (fault)" : "");
+}
+
+/* Serves one call with the fault at its number, if there is any. */
+static void
+call_run(struct child_call *c, struct fault *f)
+{
+    enum fault_kind kind = f ? f->kind : FAULT_KINDS;
+    unsigned child = c->child;
+    int ret = -ENOTCONN;
+
+    if (kind == FAULT_REFUSED && is_unlock(&c->stk->call))
+        kind = FAULT_KINDS;
+    if (f)
+        f->has_struck = true;
+    if (kind == FAULT_CUT)
+        scene_cut();
+    if (kind == FAULT_UNSENT)
+        scene_child_down(child);
+    if (kind == FAULT_REFUSED)
+        ret = -f->err;
+    else if (scene.is_up[child] && !scene.is_cut)
+        ret = call_serve(c);
+    struct call_stack *stk = is_lock_call(c->stk->call.fop) && ret == 1 ? NULL : c->stk;
+
+    call_trace(c, ret, kind);
+    free(c);
+    if (kind == FAULT_CUT_AFTER)
+        scene_cut();
+    if (kind == FAULT_UNANSWERED)
+        scene_child_down(child);
+    if (kind == FAULT_UNANSWERED || kind == FAULT_CUT_AFTER)
+        ret = -ENOTCONN;
+    if (stk)
+        call_answer(stk, ret);
+}
+
+static bool
+call_run_next(bool is_late)
+{
+    struct child_call *c;
+
+    cds_list_for_each_entry(c, &calls, link)
+    {
+        if (c->is_late != is_late)
+            continue;
+        struct fault *f = is_late ? NULL : fault_of(c->child);
+
+        scene.calls[c->child] += !is_late;
+        scene.calls[ANY_CHILD] += !is_late;
+        if (f && f->kind == FAULT_LATE) {
+            f->has_struck = true;
+            c->is_late = true;
+            return true;
+        }
+        cds_list_del(&c->link);
+        call_run(c, f);
+        return true;
+    }
+    return false;
+}
+
+void
+scene_run(uint64_t ms)
+{
+    uint64_t until = scene.now_ns + ms * 1000000;
+    unsigned steps = 0;
+
+    while (call_run_next(false) || job_run_next() || call_run_next(true) || timer_fire_next(until)) {
+        steps++;
+        must(steps < 100000); /* else the scene runs for ever */
+    }
+    scene.now_ns = scene.now_ns > until ? scene.now_ns : until;
+}
+
+void
+scene_arm(const struct fault *faults, unsigned count)
+{
+    memset(scene.calls, 0, sizeof scene.calls);
+    scene.answered = 0;
+    scene.fault_count = count;
+    for (unsigned i = 0; i < count; i++)
+        scene.fault[i] = faults[i];
+}
+
+/* ---- the layers ------------------------------------------------------------------------------ */
+
+struct child_conf {
+    int64_t number;
+};
+
+static const struct option child_options[] = {OPT_INT(struct child_conf, number, "number", "0", 0, 100),
+                                              OPT_END};
+static const struct option top_options[] = {OPT_END};
+
+static xl_verdict
+child_any(struct xlator *xl, struct call_stack *stk)
+{
+    const struct child_conf *conf = xlator_conf(xl);
+    struct child_call *c = malloc(sizeof *c);
+
+    *c = (struct child_call){.stk = stk, .child = (unsigned)conf->number};
+    cds_list_add_tail(&c->link, &calls);
+    return XL_OWNED;
+}
+
+static const struct xlator_type child_type = {.name = "test/child",
+                                              .options = child_options,
+                                              .conf_size = sizeof(struct child_conf),
+                                              .ops = &(const struct xlator_ops){.any = child_any}};
+static const struct xlator_type top_type = {.name = "test/top", .options = top_options};
+static const struct xlator_type *tested_type;
+
+static const struct xlator_type *
+scene_type_find(const char *name)
+{
+    if (strcmp(name, child_type.name) == 0)
+        return &child_type;
+    if (strcmp(name, top_type.name) == 0)
+        return &top_type;
+    return strcmp(name, tested_type->name) == 0 ? tested_type : NULL;
+}
+
+/* ---- a scene --------------------------------------------------------------------------------- */
+
+static void
+scene_watch(struct graph *g, enum child_event event)
+{
+    (void)g;
+    (void)event;
+}
+
+void
+scene_clear(unsigned count, bool has_arbiter)
+{
+    memset(&scene, 0, sizeof scene);
+    scene.now_ns = UINT64_C(1000000000000);
+    scene.count = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct stored_object *root = &scene.store[i].object[0];
+
+        scene.store[i].is_arbiter = has_arbiter && i + 1 == count;
+        scene.store[i].clock = 1000;
+        root->stat = (struct iatt){.mode = S_IFDIR | 0755, .nlink = 1, .flags = IATT_FLAGS_ALL, .ino = 1};
+        root->stat.gfid.b[15] = 1;
+    }
+}
+
+static size_t
+scene_volfile(char *text, size_t size, const struct xlator_type *type, const char *options)
+{
+    size_t at = 0;
+
+    for (unsigned i = 0; i < scene.count; i++)
+        at += (size_t)snprintf(text + at, size - at,
+                               "volume c%u\n type test/child\n option number %u\nend-volume\n", i, i);
+    at += (size_t)snprintf(text + at, size - at, "volume v\n type %s\n%s subvolumes", type->name, options);
+    for (unsigned i = 0; i < scene.count; i++)
+        at += (size_t)snprintf(text + at, size - at, " c%u", i);
+    at += (size_t)snprintf(text + at, size - at,
+                           "\nend-volume\nvolume top\n type test/top\n subvolumes v\nend-volume\n");
+    must(at < size);
+    return at;
+}
+
+static void
+scene_init_once(void)
+{
+    static bool is_done;
+
+    if (is_done)
+        return;
+    is_done = true;
+    must(graph_pools_init() == 0);
+    must(coro_stacks_init() == 0);
+    if (!getenv("CHILDREN_TRACE"))
+        log_set_level(LOG_ERROR);
+    rcu_register_thread();
+}
+
+void
+scene_begin(const struct xlator_type *type, const char *options)
+{
+    char text[4096], error[256] = "";
+
+    scene_init_once();
+    tested_type = type;
+    size_t len = scene_volfile(text, sizeof text, type, options);
+    struct volfile *v = volfile_parse("scene.vol", text, len, error, sizeof error);
+
+    if (!v)
+        ck_abort_msg("%s", error);
+    scene.graph = graph_new(scene_type_find, v, NULL, error, sizeof error);
+    if (!scene.graph)
+        ck_abort_msg("%s", error);
+    scene.graph->watch = scene_watch;
+    scene.is_cut = false;
+    for (unsigned i = 0; i < scene.count; i++)
+        scene.child[i] = scene.graph->top->children[0]->children[i];
+    scene_arm(NULL, 0);
+    must(graph_start(scene.graph) == 0);
+    for (unsigned i = 0; i < scene.count; i++)
+        scene_child_up(i);
+    scene_run(0);
+}
+
+void
+scene_end(void)
+{
+    uint16_t owner = scene.graph->owner;
+
+    scene_arm(NULL, 0);
+    fd_unref(scene.fd);
+    scene.fd = NULL;
+    scene_run(5000); /* holds end */
+    must(atomic_load(&scene.graph->pins) == 1);
+    graph_drain(scene.graph);
+    graph_free(scene.graph);
+    must(mem_owner_balance(owner, NULL) == 0);
+    scene.graph = NULL;
+    for (unsigned i = 0; i < scene.count; i++) {
+        locks_drop_child(i);
+        scene.is_up[i] = false;
+    }
+}
+
+/* ---- calls from the top ---------------------------------------------------------------------- */
+
+static void
+keep_reply(struct fop_reply *r)
+{
+    const char *path = scene.ret >= 0 ? r->path : NULL;
+    size_t at = 0;
+
+    scene.stat = r->stat;
+    scene.text_len = 0;
+    if (path)
+        scene.text_len = (unsigned)snprintf(scene.text, sizeof scene.text, "%s", path);
+    if (r->iobuf && scene.ret > 0) {
+        scene.text_len = (unsigned)scene.ret;
+        memcpy(scene.text, r->payload.iov_base, scene.text_len);
+    }
+    scene.names[0] = '\0';
+    for (const struct dirent_entry *e = scene.ret > 0 ? r->entries : NULL; e; e = e->next) {
+        at += (size_t)snprintf(scene.names + at, sizeof scene.names - at, "%s/", e->name);
+        scene.next_offset = e->off;
+    }
+    if (r->fd && scene.ret >= 0) {
+        fd_unref(scene.fd);
+        scene.fd = fd_ref(r->fd);
+    }
+}
+
+static void
+scene_answered(struct call_stack *stk)
+{
+    must(!scene.is_answered);
+    scene.is_answered = true;
+    scene.ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
+    keep_reply(&stk->reply);
+    call_stack_free(stk);
+}
+
+int
+scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms)
+{
+    struct call_stack *stk = call_stack_new(scene_answered, NULL);
+
+    scene.is_answered = false;
+    stk->caller.pid = 1000;
+    stk->call.fop = fop;
+    stk->call.xdata = dict_new(&stk->arena);
+    if (fill)
+        fill(stk);
+    call_stack_wind(stk, scene.graph->top);
+    scene_run(ms);
+    if (!scene.is_answered)
+        ck_abort_msg("%s hangs; locks: %s", fop_info[fop].name, store_locks_text());
+    return scene.ret;
+}
+
+struct inode *
+scene_inode(unsigned i, const char *path)
+{
+    struct stored_object *o = store_find(&scene.store[i], path);
+
+    return o ? inode_link(scene.graph->inodes, NULL, NULL, &o->stat) : NULL;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A graph with bricks in memory, for unit tests of layers that fan out (cluster/replicate,
+ * cluster/distribute).
+ *
+ * The layer under test stands above layers of the type test/child. Each of them is a brick that keeps its
+ * objects in memory: names, attributes, contents, extended attributes with XATTROP, locks. It answers as
+ * protocol/client does.
+ *
+ * The test runs in one thread and on a virtual clock. A call to a child waits in a queue; scene_run()
+ * serves the queue, then the jobs that the product posted to workers, then the timers that are due.
+ * Between the steps nothing happens, so each run of a scenario makes the same calls in the same order,
+ * and a fault can be set at the n-th of them. The linker puts this file's worker_post(), timer_start()
+ * and clock_mono_ns() in place of the product's (WRAP_FOR_CHILDREN in
+ * xlators/cluster/replicate/local.mk). CHILDREN_TRACE=1 in the environment prints each call.
+ *
+ * Objects stay when the scene ends (scene_end()) and a new scene begins: a mount that died, and the next
+ * mount. */
+#ifndef KILN_CLUSTER_TEST_CHILDREN_H
+#define KILN_CLUSTER_TEST_CHILDREN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/fd.h"
+#include "graph/graph.h"
+
+enum {
+    CHILDREN_MAX = 4,
+    STORED_OBJECTS_MAX = 32,
+    STORED_NAMES_MAX = 48,
+    STORED_XATTRS_MAX = 14,
+    STORED_DATA_MAX = 256,
+    STORED_TEXT_MAX = 64
+};
+
+struct stored_xattr {
+    char key[STORED_TEXT_MAX];
+    unsigned char bytes[STORED_TEXT_MAX];
+    uint32_t len;
+};
+
+/* Object 0 is the root. A free slot has the mode 0; a file without a name keeps its slot and has nlink 0. */
+struct stored_object {
+    struct iatt stat; /* without size for an arbiter */
+    unsigned char data[STORED_DATA_MAX];
+    char target[STORED_TEXT_MAX]; /* of a symbolic link */
+    struct stored_xattr xattr[STORED_XATTRS_MAX];
+    unsigned xattr_count;
+};
+
+struct stored_name {
+    bool is_used;
+    unsigned dir, object; /* indexes of objects */
+    char name[STORED_TEXT_MAX];
+};
+
+/* A brick's disk. */
+struct store {
+    bool is_arbiter;
+    int64_t clock; /* time of the next change */
+    struct stored_object object[STORED_OBJECTS_MAX];
+    struct stored_name name[STORED_NAMES_MAX];
+};
+
+enum fault_kind {
+    FAULT_REFUSED,    /* the call is not done, and fails with the fault's errno */
+    FAULT_UNSENT,     /* the connection ends before the call: not done, ENOTCONN */
+    FAULT_UNANSWERED, /* the call is done, then the connection ends: ENOTCONN */
+    FAULT_LATE,       /* the call is served after all other calls and jobs */
+    FAULT_CUT,        /* the mount dies before the call: all connections end, without an event */
+    FAULT_CUT_AFTER,  /* like FAULT_CUT, but the call is done */
+    FAULT_KINDS
+};
+
+/* A fault at a child's call number `at`, counted from 0 at scene_arm(). `child` ANY_CHILD: number `at` of
+ * the calls to all children. */
+enum { ANY_CHILD = CHILDREN_MAX };
+struct fault {
+    unsigned child, at;
+    enum fault_kind kind;
+    int err; /* of FAULT_REFUSED; positive */
+    bool has_struck;
+};
+
+struct scene {
+    struct graph *graph;
+    unsigned count; /* number of children */
+    struct xlator *child[CHILDREN_MAX];
+    struct store store[CHILDREN_MAX];
+    bool is_up[CHILDREN_MAX], is_cut; /* is_cut: the mount is dead */
+    bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
+    struct fault fault[2];
+    unsigned fault_count;
+    unsigned calls[CHILDREN_MAX + 1]; /* since scene_arm(); the last: the calls to all children */
+    unsigned answered;                /* calls that children have answered since scene_arm() */
+    uint64_t now_ns;                  /* the virtual clock */
+    /* of the latest scene_call() */
+    bool is_answered;
+    int ret; /* result or -errno */
+    struct iatt stat;
+    char text[STORED_DATA_MAX]; /* readv, readlink */
+    unsigned text_len;
+    char names[512];      /* readdir: the names, each with a '/' behind it */
+    uint64_t next_offset; /* readdir: offset of the last name */
+    struct fd *fd;        /* of a create, open or opendir: a reference of the scene */
+};
+extern struct scene scene;
+
+/* Empties the children's disks; `count` children. The third of three may be an arbiter. */
+void scene_clear(unsigned count, bool has_arbiter);
+/* Builds a graph of the layer `type` over the children, and lets them come up. `options` are lines of a
+ * volfile. `names` of the children are c0, c1, ..., and the layer's name is "v". */
+void scene_begin(const struct xlator_type *type, const char *options);
+/* Takes the graph down, and fails the test if it leaks objects. Faults are cleared. */
+void scene_end(void);
+/* Counts calls from 0, and sets faults. */
+void scene_arm(const struct fault *faults, unsigned count);
+/* Runs until no call, job or timer that is due within `ms` is left. */
+void scene_run(uint64_t ms);
+/* Brings a child up or down; sends the event. */
+void scene_child_up(unsigned i);
+void scene_child_down(unsigned i);
+
+/* Makes a call at the top of the graph and runs the scene for `ms`. `fill` sets the arguments (may be
+ * NULL). Returns scene.ret; fails the test if the call hangs. */
+int scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms);
+/* Returns a reference to the inode of the object that child i has behind the path ("/a/b"); NULL: none. */
+struct inode *scene_inode(unsigned i, const char *path);
+
+/* ---- disks ----------------------------------------------------------------------------------- */
+
+/* Returns the object behind the path; NULL: none. */
+struct stored_object *store_find(struct store *s, const char *path);
+/* Makes an object on child i, or on all children; `number` gives its gfid. Returns the object on the last
+ * child. */
+struct stored_object *store_make(unsigned i, const char *path, uint32_t mode, uint8_t number,
+                                 const char *contents);
+void store_make_all(const char *path, uint32_t mode, uint8_t number, const char *contents);
+/* Returns the xattr; NULL: none. */
+struct stored_xattr *store_xattr(struct stored_object *o, const char *key);
+int store_set_xattr(struct stored_object *o, const char *key, const void *bytes, uint32_t len);
+/* Returns the number of locks that children hold or that wait. */
+unsigned store_locks(void);
+/* Writes the locks, for messages. */
+const char *store_locks_text(void);
+/* Returns NULL if both disks have the same tree (contents and sizes only if neither is an arbiter's), or
+ * the first difference. Counters (trusted.afr.*) and times are not compared. */
+const char *store_difference(struct store *a, struct store *b);
+
+#endif
