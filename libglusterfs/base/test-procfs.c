@@ -62,7 +62,7 @@ START_TEST(statm_grows_with_touched_memory)
 }
 END_TEST
 
-START_TEST(stat_of_a_process_with_a_strange_name)
+START_TEST(a_process_name_with_a_bracket_does_not_shift_the_fields)
 {
     struct procfs f = PROCFS_FILE("/proc/self/stat");
     struct procfs_stat s;
@@ -92,7 +92,7 @@ START_TEST(stat_of_a_process_with_a_strange_name)
 }
 END_TEST
 
-START_TEST(fields_of_status_and_meminfo)
+START_TEST(named_fields_are_read_in_any_order)
 {
     struct procfs status = PROCFS_FILE("/proc/self/status"), memory = PROCFS_FILE("/proc/meminfo");
     struct procfs numbers = PROCFS_FILE("/proc/self/stat");
@@ -133,7 +133,7 @@ START_TEST(fields_are_whole_words_at_line_starts)
 }
 END_TEST
 
-START_TEST(processors_load_and_pressure)
+START_TEST(processor_time_load_and_pressure_are_read)
 {
     struct procfs stat = PROCFS_FILE("/proc/stat"), load = PROCFS_FILE("/proc/loadavg"),
                   p = PROCFS_FILE(place);
@@ -167,7 +167,7 @@ START_TEST(processors_load_and_pressure)
 }
 END_TEST
 
-START_TEST(pressure_of_this_machine_or_why_not)
+START_TEST(memory_pressure_is_read_or_refused_with_a_known_errno)
 {
     struct procfs f = PROCFS_FILE("/proc/pressure/memory");
     struct procfs_pressure p;
@@ -298,7 +298,7 @@ START_TEST(an_ended_process_is_esrch)
 }
 END_TEST
 
-START_TEST(groups_of_a_status_file)
+START_TEST(groups_are_read_from_a_status_file)
 {
     struct procfs f = PROCFS_FILE(place);
     uint32_t groups[4];
@@ -339,17 +339,17 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, statm_grows_with_touched_memory);
-    tcase_add_test(t, stat_of_a_process_with_a_strange_name);
-    tcase_add_test(t, fields_of_status_and_meminfo);
+    tcase_add_test(t, a_process_name_with_a_bracket_does_not_shift_the_fields);
+    tcase_add_test(t, named_fields_are_read_in_any_order);
     tcase_add_test(t, fields_are_whole_words_at_line_starts);
-    tcase_add_test(t, processors_load_and_pressure);
-    tcase_add_test(t, pressure_of_this_machine_or_why_not);
+    tcase_add_test(t, processor_time_load_and_pressure_are_read);
+    tcase_add_test(t, memory_pressure_is_read_or_refused_with_a_known_errno);
     tcase_add_test(t, other_text_is_refused);
     tcase_add_test(t, long_files_are_cut_and_ended);
     tcase_add_test(t, a_child_of_fork_reads_about_itself);
     tcase_add_test(t, an_open_file_needs_no_further_descriptor);
     tcase_add_test(t, an_ended_process_is_esrch);
-    tcase_add_test(t, groups_of_a_status_file);
+    tcase_add_test(t, groups_are_read_from_a_status_file);
     tcase_add_test(t, a_missing_path_is_enoent);
     suite_add_tcase(s, t);
     return s;

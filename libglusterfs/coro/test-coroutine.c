@@ -101,7 +101,7 @@ resume_another(void *arg)
     b->seen = coroutine_self();
 }
 
-START_TEST(may_be_nested)
+START_TEST(a_coroutine_may_resume_another)
 {
     struct both b = { 0 };
     struct coroutine *c = start(resume_another, &b);
@@ -157,7 +157,7 @@ keep_registers_busy(void *arg)
     *sum = a ^ b ^ c ^ d ^ e ^ f ^ g ^ (uint64_t)(x + y);
 }
 
-START_TEST(registers_survive)
+START_TEST(registers_survive_a_switch)
 {
     enum { N = 50 };
     uint64_t one = 7, many[N];
@@ -224,7 +224,7 @@ START_TEST(stack_is_aligned)
 }
 END_TEST
 
-START_TEST(ten_thousand_asleep)
+START_TEST(ten_thousand_coroutines_sleep_and_end)
 {
     const int n = SANITIZED ? 1000 : 10000;
     struct coroutine **c = calloc((size_t)n, sizeof(struct coroutine *));
@@ -247,7 +247,7 @@ START_TEST(ten_thousand_asleep)
 }
 END_TEST
 
-START_TEST(too_many_is_an_error)
+START_TEST(a_coroutine_above_the_cap_is_refused)
 {
     struct stack_pool *few;
     struct coroutine *c[3];
@@ -302,7 +302,7 @@ dig_down(void *arg)
     dig(1);
 }
 
-START_TEST(too_deep_is_a_fault_at_the_guard)
+START_TEST(a_stack_overflow_hits_the_guard)
 {
     int status;
     pid_t child = test_fork();
@@ -448,7 +448,7 @@ travel(void *arg)
     arrive();
 }
 
-START_TEST(wander_between_threads)
+START_TEST(coroutines_are_resumed_by_any_thread)
 {
     struct traveller t[TRAVELLERS];
     pthread_t thread[THREADS];
@@ -540,7 +540,7 @@ fan_out(void *arg)
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
 
-START_TEST(last_reply_resumes)
+START_TEST(the_last_reply_resumes_the_coroutine)
 {
     pthread_t thread[CHILDREN];
     unsigned rounds = SANITIZED ? 500 : 5000;
@@ -567,16 +567,16 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, runs_until_it_yields_or_ends);
-    tcase_add_test(t, may_be_nested);
+    tcase_add_test(t, a_coroutine_may_resume_another);
     tcase_add_test(t, resume_may_come_before_the_yield);
-    tcase_add_test(t, registers_survive);
+    tcase_add_test(t, registers_survive_a_switch);
     tcase_add_test(t, rounding_mode_stays_with_its_side);
     tcase_add_test(t, stack_is_aligned);
-    tcase_add_test(t, ten_thousand_asleep);
-    tcase_add_test(t, too_many_is_an_error);
-    tcase_add_test(t, too_deep_is_a_fault_at_the_guard);
-    tcase_add_test(t, wander_between_threads);
-    tcase_add_test(t, last_reply_resumes);
+    tcase_add_test(t, ten_thousand_coroutines_sleep_and_end);
+    tcase_add_test(t, a_coroutine_above_the_cap_is_refused);
+    tcase_add_test(t, a_stack_overflow_hits_the_guard);
+    tcase_add_test(t, coroutines_are_resumed_by_any_thread);
+    tcase_add_test(t, the_last_reply_resumes_the_coroutine);
     suite_add_tcase(s, t);
     return s;
 }

@@ -256,7 +256,7 @@ START_TEST(last_released_is_taken_first)
 }
 END_TEST
 
-START_TEST(slabs_double)
+START_TEST(each_slab_doubles_up_to_256_stacks)
 {
     static const unsigned after[][2] = {{1, 1},   {8, 1},   {9, 2},   {24, 2},  {25, 3},  {56, 3}, {57, 4},
                                         {120, 4}, {248, 5}, {504, 6}, {505, 7}, {760, 7}, {761, 8}};
@@ -354,7 +354,7 @@ START_TEST(pressure_drops_used_lower_parts)
 }
 END_TEST
 
-START_TEST(release_keep_keeps)
+START_TEST(release_keep_keeps_the_pages)
 {
     ck_assert_int_eq(mem_pools_set_option("release", "keep"), 0);
     release_many(take_many(8, 3), 8);
@@ -479,7 +479,7 @@ START_TEST(stops_at_its_share_of_map_entries)
 }
 END_TEST
 
-START_TEST(thirty_thousand_live)
+START_TEST(thirty_thousand_stacks_are_live_at_once)
 {
     const unsigned n = SANITIZED ? 3000 : 30000;
     uint32_t entries = stack_map_entries();
@@ -705,7 +705,7 @@ need_eight(void *arg)
     return NULL;
 }
 
-START_TEST(sweeping_refuses_nobody)
+START_TEST(a_sweep_causes_no_refusal)
 {
     pthread_t thread;
     void *bad;
@@ -744,7 +744,7 @@ use_in_child(struct stack *live)
     write_expecting_a_fault(s[0]->low - 1);
 }
 
-START_TEST(child_goes_on_using_it_in_the_middle_of_a_storm)
+START_TEST(a_child_of_fork_uses_the_pool)
 {
     pthread_t thread[2];
     struct stack *live = take();
@@ -824,18 +824,18 @@ test_suite(void)
     tcase_add_test(t, sizes_out_of_range_are_refused);
     t = test_case(s, "age", true);
     tcase_add_test(t, last_released_is_taken_first);
-    tcase_add_test(t, slabs_double);
+    tcase_add_test(t, each_slab_doubles_up_to_256_stacks);
     tcase_add_test(t, cold_ones_lose_their_pages_and_then_their_slab);
     tcase_add_test(t, only_cold_stacks_are_dropped);
     tcase_add_test(t, bare_stacks_are_used_before_new_ones_are_mapped);
     tcase_add_test(t, pressure_drops_used_lower_parts);
-    tcase_add_test(t, release_keep_keeps);
+    tcase_add_test(t, release_keep_keeps_the_pages);
     tcase_add_test(t, the_sweeper_runs_without_a_call);
     t = test_case(s, "limits", true);
     tcase_add_test(t, cap_is_hard_and_exact);
     tcase_add_test(t, the_last_stacks_go_to_another);
     tcase_add_test(t, stops_at_its_share_of_map_entries);
-    tcase_add_test(t, thirty_thousand_live);
+    tcase_add_test(t, thirty_thousand_stacks_are_live_at_once);
     tcase_add_test(t, no_address_space_is_an_error_and_leaks_nothing);
     tcase_add_test(t, failed_mapping_falls_back_to_smaller_slabs);
     t = test_case(s, "misuse and the end", true);
@@ -844,8 +844,8 @@ test_suite(void)
     tcase_add_test(t, dump_lists_the_statistics);
     t = test_case(s, "threads and fork", true);
     tcase_add_loop_test(t, threads_exchange_stacks_in_a_storm, 0, 2);
-    tcase_add_test(t, sweeping_refuses_nobody);
-    tcase_add_test(t, child_goes_on_using_it_in_the_middle_of_a_storm);
+    tcase_add_test(t, a_sweep_causes_no_refusal);
+    tcase_add_test(t, a_child_of_fork_uses_the_pool);
     t = test_case(s, "off", false);
     tcase_add_test(t, with_pools_off_a_released_stack_is_gone);
     return s;

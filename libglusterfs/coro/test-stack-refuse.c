@@ -49,7 +49,7 @@ refused_and_nothing_mapped(int error)
     ck_assert_uint_eq(stack_pool_destroy(pool), 0);
 }
 
-START_TEST(no_heap_for_a_pool)
+START_TEST(without_heap_no_pool_is_made)
 {
     struct stack_pool *p = NULL;
 
@@ -63,7 +63,7 @@ START_TEST(no_heap_for_a_pool)
 }
 END_TEST
 
-START_TEST(no_map)
+START_TEST(without_a_mapping_no_stack_is_taken)
 {
     if (tools_watch())
         return;
@@ -73,7 +73,7 @@ START_TEST(no_map)
 }
 END_TEST
 
-START_TEST(no_memory_for_guards)
+START_TEST(without_memory_for_guards_no_stack_is_taken)
 {
     pool_of(0);
     refuse_when(SYS_madvise, 2, GUARD_INSTALL, ENOMEM);
@@ -82,7 +82,7 @@ START_TEST(no_memory_for_guards)
 END_TEST
 
 /* An old kernel has no guard advice. Whether guards by mprotect fail too is independent of that. */
-START_TEST(no_guards_of_either_kind)
+START_TEST(without_any_guards_no_stack_is_taken)
 {
     if (tools_watch())
         return;
@@ -97,7 +97,7 @@ START_TEST(no_guards_of_either_kind)
 END_TEST
 
 /* Other mappings are counted again before a refusal, unless that has just been done. */
-START_TEST(entries_are_counted_again_after_a_while)
+START_TEST(map_entries_are_counted_again_after_a_second)
 {
     struct stack *s = NULL;
 
@@ -114,7 +114,7 @@ START_TEST(entries_are_counted_again_after_a_while)
 }
 END_TEST
 
-START_TEST(the_memory_map_cannot_be_read)
+START_TEST(the_default_limit_holds_if_the_memory_map_is_unreadable)
 {
     struct rlimit was, none = { 0 };
 
@@ -133,7 +133,7 @@ START_TEST(the_memory_map_cannot_be_read)
 }
 END_TEST
 
-START_TEST(mincore_fails)
+START_TEST(if_mincore_fails_no_lower_part_is_dropped)
 {
     struct stack_pool_stats st;
 
@@ -184,7 +184,7 @@ off_setup(void)
     ck_assert_int_eq(mem_pools_set_mode("off"), 0);
 }
 
-START_TEST(resident_with_pools_off)
+START_TEST(resident_memory_is_known_with_pools_off)
 {
     pool_of(0);
     struct stack *s = take(), *t = take();
@@ -229,16 +229,12 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        no_heap_for_a_pool,
-        no_map,
-        no_memory_for_guards,
-        no_guards_of_either_kind,
-        entries_are_counted_again_after_a_while,
-        the_memory_map_cannot_be_read,
-        mincore_fails,
-        kept_stacks_do_not_keep_the_sweeper_awake,
-        a_destroyed_pool_waits_for_all_stacks,
-        a_bad_pointer_is_not_released,
+        without_heap_no_pool_is_made, without_a_mapping_no_stack_is_taken,
+        without_memory_for_guards_no_stack_is_taken, without_any_guards_no_stack_is_taken,
+        map_entries_are_counted_again_after_a_second,
+        the_default_limit_holds_if_the_memory_map_is_unreadable, if_mincore_fails_no_lower_part_is_dropped,
+        kept_stacks_do_not_keep_the_sweeper_awake, a_destroyed_pool_waits_for_all_stacks,
+        a_bad_pointer_is_not_released
     };
     Suite *s = suite_create("stack-refuse");
     TCase *t = tcase_create("refused"), *off = tcase_create("off");
@@ -249,7 +245,7 @@ test_suite(void)
     tcase_add_test_raise_signal(t, a_bad_release_aborts_if_configured, SIGABRT);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(off, off_setup, NULL);
-    tcase_add_test(off, resident_with_pools_off);
+    tcase_add_test(off, resident_memory_is_known_with_pools_off);
     suite_add_tcase(s, off);
     return s;
 }

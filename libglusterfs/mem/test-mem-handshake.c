@@ -277,7 +277,7 @@ play_all(unsigned owners)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(every_order_of_steps)
+START_TEST(every_order_of_steps_is_safe)
 {
     ask_first = false;
     ck_assert_uint_eq(play_all(4), 70);
@@ -285,7 +285,7 @@ START_TEST(every_order_of_steps)
 END_TEST
 
 /* Objects with an owner take other paths. */
-START_TEST(every_order_with_an_owner)
+START_TEST(every_order_with_an_owner_is_safe)
 {
     owner = (uint16_t)mem_owner_new("owner");
     ck_assert_uint_eq(owner, 1);
@@ -591,12 +591,12 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, every_order_of_steps);
+    tcase_add_test(t, every_order_of_steps_is_safe);
     tcase_add_test(t, every_order_with_a_demote_pending);
     tcase_add_test(t, every_order_with_a_demote_pending_and_two_operations);
     tcase_add_test(t, owners_go_on_while_the_sweeper_is_stopped);
     tcase_add_test(t, sweeper_does_not_wait_for_an_owner_inside);
-    tcase_add_test(t, every_order_with_an_owner);
+    tcase_add_test(t, every_order_with_an_owner_is_safe);
 #if !MEM_TSAN
     tcase_add_test(t, a_thread_exits_when_it_is_next);
     tcase_add_test(t, the_sweeper_does_not_fall_asleep_over_it);

@@ -77,7 +77,7 @@ START_TEST(an_id_is_taken_once)
 }
 END_TEST
 
-START_TEST(the_forms_mix)
+START_TEST(inline_and_other_calls_can_be_mixed)
 {
     struct mem_pool *p = pool_in(modes[_i]);
     char *o[4] = {mem_get_t(ID_FREE), mem_get(p), mem_get_t(ID_FREE), mem_get0(p)};
@@ -152,7 +152,7 @@ END_TEST
 
 /* A fixed id can be used like a new id when its pool is gone, even on threads that have used the id
  * before. */
-START_TEST(an_id_comes_back)
+START_TEST(an_id_is_free_again_after_the_end_of_its_pool)
 {
     struct mem_pool *p = pool_in(modes[_i]);
     char *o = mem_get_t(ID_FREE);
@@ -193,10 +193,10 @@ test_suite(void)
     suite_add_tcase(s, t);
     tcase_add_loop_test(t, each_id_has_its_pool, 0, MODES);
     tcase_add_test(t, an_id_is_taken_once);
-    tcase_add_loop_test(t, the_forms_mix, 0, MODES);
+    tcase_add_loop_test(t, inline_and_other_calls_can_be_mixed, 0, MODES);
     tcase_add_loop_test(t, an_inline_put_lowers_the_owners_count, 0, MODES);
     tcase_add_loop_test(t, an_inline_put_under_a_wrong_id_goes_home, 0, MODES);
-    tcase_add_loop_test(t, an_id_comes_back, 0, MODES);
+    tcase_add_loop_test(t, an_id_is_free_again_after_the_end_of_its_pool, 0, MODES);
     tcase_add_test(t, an_inline_get_without_a_pool_is_refused);
     return s;
 }

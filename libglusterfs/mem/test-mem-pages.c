@@ -117,7 +117,7 @@ finish(void)
     teardown();
 }
 
-START_TEST(survivors_beside_a_busy_pool)
+START_TEST(pages_between_survivors_of_an_idle_pool_are_released)
 {
     leave_survivors();
     ck_assert_uint_lt(gone_percent(), 10);
@@ -141,7 +141,7 @@ START_TEST(survivors_where_the_kernel_takes_one_run_a_call)
 }
 END_TEST
 
-START_TEST(survivors_in_a_busy_pool)
+START_TEST(pages_between_survivors_of_a_busy_pool_are_released)
 {
     leave_survivors();
     for (int i = 0; i < 2; i++) {
@@ -175,7 +175,7 @@ span_at(const void *object)
     return (uintptr_t)object & ~(uintptr_t)0xffff;
 }
 
-START_TEST(the_fullest_span_is_taken_from)
+START_TEST(objects_are_taken_from_the_fullest_span)
 {
     void *more[40];
     uintptr_t fullest = 0;
@@ -211,7 +211,7 @@ put_and_take(void *from)
     mem_class_free(&sparse->class, more, 4000);
 }
 
-START_TEST(a_span_that_empties_while_its_pages_go)
+START_TEST(a_span_may_empty_while_its_pages_are_released)
 {
     leave_survivors();
     mem_pools_sweep_now();
@@ -259,12 +259,12 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, start, finish);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, survivors_beside_a_busy_pool);
+    tcase_add_test(t, pages_between_survivors_of_an_idle_pool_are_released);
     tcase_add_test(t, survivors_where_the_kernel_takes_one_run_a_call);
-    tcase_add_test(t, survivors_in_a_busy_pool);
+    tcase_add_test(t, pages_between_survivors_of_a_busy_pool_are_released);
     tcase_add_test(t, given_once_is_not_given_again);
-    tcase_add_test(t, the_fullest_span_is_taken_from);
-    tcase_add_test(t, a_span_that_empties_while_its_pages_go);
+    tcase_add_test(t, objects_are_taken_from_the_fullest_span);
+    tcase_add_test(t, a_span_may_empty_while_its_pages_are_released);
     tcase_add_test(t, pages_that_are_taken_again_are_left_alone);
     suite_add_tcase(s, t);
     return s;

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-START_TEST(the_heap_is_exhausted)
+START_TEST(without_heap_gets_fail_with_enomem)
 {
     if (tools_watch())
         return;
@@ -90,7 +90,7 @@ empty_address_space(char *hole)
     }
 }
 
-START_TEST(the_address_space_is_full)
+START_TEST(without_address_space_gets_fail_with_enomem)
 {
     static void *o[100000];
     unsigned n = 0;
@@ -143,7 +143,7 @@ work_unattached(struct mem_pool *p)
     ck_assert_uint_eq(attached(), 0);
 }
 
-START_TEST(no_map_for_a_threads_block)
+START_TEST(a_thread_without_a_block_works_unattached)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 20, "blockless");
 
@@ -155,7 +155,7 @@ START_TEST(no_map_for_a_threads_block)
 }
 END_TEST
 
-START_TEST(no_thread_specific_key)
+START_TEST(a_process_without_a_free_key_works_unattached)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 20, "keyless");
     pthread_key_t key;
@@ -175,7 +175,7 @@ use_and_go(void *pool)
 }
 
 /* The block exists, left by another thread, but the C library has no memory for the key's value. */
-START_TEST(no_thread_specific_value)
+START_TEST(a_thread_without_a_specific_value_works_unattached)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "valueless");
     pthread_key_t key;
@@ -201,7 +201,7 @@ END_TEST
 
 /* ---- a sweeper that cannot start, be woken or wait ------------------------------------------- */
 
-START_TEST(no_descriptor_for_the_sweeper)
+START_TEST(without_descriptors_init_fails_with_emfile)
 {
     struct rlimit was, none = { 0 };
 
@@ -218,7 +218,7 @@ START_TEST(no_descriptor_for_the_sweeper)
 }
 END_TEST
 
-START_TEST(no_thread_for_the_sweeper)
+START_TEST(without_threads_init_fails_with_eagain)
 {
     struct mem_pool *p = mem_pool_new_fn(100, 0, "alone");
 
@@ -251,7 +251,7 @@ wake_fd(void)
     return -1;
 }
 
-START_TEST(the_sweeper_cannot_be_woken)
+START_TEST(a_failed_wake_up_of_the_sweeper_is_reported)
 {
     mem_pools_set_option("sweep", "20");
     ck_assert_int_eq(mem_pools_init(), 0);
@@ -328,10 +328,11 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        the_heap_is_exhausted,         the_address_space_is_full,   no_map_for_a_threads_block,
-        no_thread_specific_key,        no_thread_specific_value,    no_descriptor_for_the_sweeper,
-        no_thread_for_the_sweeper,     the_sweeper_cannot_be_woken, the_sweeper_cannot_wait,
-        membarrier_refused_after_fork,
+        without_heap_gets_fail_with_enomem, without_address_space_gets_fail_with_enomem,
+        a_thread_without_a_block_works_unattached, a_process_without_a_free_key_works_unattached,
+        a_thread_without_a_specific_value_works_unattached, without_descriptors_init_fails_with_emfile,
+        without_threads_init_fails_with_eagain, a_failed_wake_up_of_the_sweeper_is_reported,
+        the_sweeper_cannot_wait, membarrier_refused_after_fork
     };
     Suite *s = suite_create("mem-refuse");
     TCase *t = tcase_create("refused");

@@ -42,7 +42,7 @@ malloc_and_free(void)
 }
 
 /* A few live objects keep their spans, but not all pages of the spans. */
-START_TEST(pages_between_small_objects)
+START_TEST(pages_between_small_objects_are_released)
 {
     enum { OBJECTS = 100000, BYTES = 180, KEPT = 500 };
     struct mem_pool *p = mem_pool_new_fn(BYTES, 0, "sparse");
@@ -110,7 +110,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 30);
-    tcase_add_test(t, pages_between_small_objects);
+    tcase_add_test(t, pages_between_small_objects_are_released);
     tcase_add_test(t, memory_cached_by_malloc_is_released);
     tcase_add_test(t, memory_cached_by_malloc_is_trimmed);
     suite_add_tcase(s, t);

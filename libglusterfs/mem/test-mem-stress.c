@@ -206,7 +206,7 @@ compare_with_model(void)
         ck_assert_int_eq(mem_owner_balance((uint16_t)owners[i], NULL), shadow_owner[i]);
 }
 
-START_TEST(tagged_objects_among_many_threads)
+START_TEST(no_object_is_given_to_two_threads)
 {
     static const unsigned threads[] = { 8, 64, 256, 16 };
     pthread_t sweeper;
@@ -366,7 +366,7 @@ serve(void *arg)
 }
 
 /* While a brick is served, the previous brick is detached and the next brick is attached. */
-START_TEST(bricks_come_and_go)
+START_TEST(owners_made_and_retired_in_a_loop_are_counted_exactly)
 {
     pthread_t t[SERVERS];
     void *left[4] = { NULL };
@@ -414,8 +414,10 @@ END_TEST
 static Suite *
 test_suite(void)
 {
-    const TTest *const tests[] = { tagged_objects_among_many_threads, cached_and_live_stay_below_the_bound,
-                                   a_one_way_flow_has_no_slope, bricks_come_and_go };
+    const TTest *const tests[] = {
+        no_object_is_given_to_two_threads, cached_and_live_stay_below_the_bound,
+        a_one_way_flow_has_no_slope, owners_made_and_retired_in_a_loop_are_counted_exactly
+    };
     Suite *s = suite_create("mem-stress");
     TCase *t = tcase_create("stress");
     const char *seconds = getenv("KILN_STRESS_SECONDS");

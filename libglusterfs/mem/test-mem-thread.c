@@ -149,13 +149,13 @@ run_model(void)
         ck_assert_uint_eq(stats(model_pools[i]).double_free, 0);
 }
 
-START_TEST(agrees_with_a_model)
+START_TEST(the_pool_agrees_with_a_model)
 {
     run_model();
 }
 END_TEST
 
-START_TEST(agrees_with_a_model_when_cooperative)
+START_TEST(the_cooperative_pool_agrees_with_a_model)
 {
     ck_assert_int_eq(mem_pools_set_option("handshake", "cooperative"), 0);
     run_model();
@@ -173,7 +173,7 @@ handshake_name(void)
     return s.handshake;
 }
 
-START_TEST(membarrier_refused_from_the_start)
+START_TEST(without_membarrier_the_pool_is_cooperative)
 {
     refuse(SYS_membarrier, EPERM);
     run_model();
@@ -188,7 +188,7 @@ no_message(int level, const char *text)
     (void)text;
 }
 
-START_TEST(membarrier_refused_later)
+START_TEST(a_refusal_of_membarrier_makes_the_pool_cooperative)
 {
     mem_pools_set_message_fn(no_message);
     pool = mem_pool_new_fn(100, 0, "later");
@@ -292,7 +292,7 @@ resident(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-START_TEST(ten_thousand_short_threads)
+START_TEST(ten_thousand_short_threads_leak_no_memory)
 {
     struct mem_process_stats s;
     size_t pooled = 0, process = 0;
@@ -532,7 +532,7 @@ START_TEST(fork_in_a_storm)
 }
 END_TEST
 
-START_TEST(exit_while_others_are_busy)
+START_TEST(a_process_may_exit_while_threads_use_the_pool)
 {
     for (int i = 0; i < 20; i++) {
         int status;
@@ -559,19 +559,11 @@ static Suite *
 test_suite(void)
 {
     const TTest *const tests[] = {
-        agrees_with_a_model,
-        agrees_with_a_model_when_cooperative,
-        membarrier_refused_from_the_start,
-        membarrier_refused_later,
-        exit_hands_everything_over,
-        exit_keeps_the_cold_apart,
-        ten_thousand_short_threads,
-        destructors_after_ours_may_put_and_get,
-        a_detached_thread_goes_on,
-        a_one_way_flow_does_not_grow,
-        blocked_threads_are_emptied,
-        fork_in_a_storm,
-        exit_while_others_are_busy,
+        the_pool_agrees_with_a_model, the_cooperative_pool_agrees_with_a_model,
+        without_membarrier_the_pool_is_cooperative, a_refusal_of_membarrier_makes_the_pool_cooperative,
+        exit_hands_everything_over, exit_keeps_the_cold_apart, ten_thousand_short_threads_leak_no_memory,
+        destructors_after_ours_may_put_and_get, a_detached_thread_goes_on, a_one_way_flow_does_not_grow,
+        blocked_threads_are_emptied, fork_in_a_storm, a_process_may_exit_while_threads_use_the_pool
     };
     Suite *s = suite_create("mem-thread");
     TCase *t = tcase_create("threads");

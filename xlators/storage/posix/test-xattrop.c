@@ -43,7 +43,7 @@ START_TEST(defaults_count_where_nothing_is_stored)
 }
 END_TEST
 
-START_TEST(shapes)
+START_TEST(values_of_wrong_length_or_operation_are_refused)
 {
     const unsigned char *zero = BYTES(0, 0, 0, 0, 0, 0, 0, 0);
     const unsigned char *one = BYTES(0, 0, 0, 0, 0, 0, 0, 1);
@@ -71,7 +71,7 @@ test_suite(void)
     tcase_add_test(t, add_is_per_number_and_wraps);
     tcase_add_test(t, add64_carries);
     tcase_add_test(t, defaults_count_where_nothing_is_stored);
-    tcase_add_test(t, shapes);
+    tcase_add_test(t, values_of_wrong_length_or_operation_are_refused);
     suite_add_tcase(s, t);
     return s;
 }
