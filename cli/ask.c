@@ -31,7 +31,7 @@ static void
 say_refusal(const char *wrong, const char *expected, const char *type)
 {
     if (kiln_options.is_json) {
-        json_t *json = json_pack("{ss ss* ss*}", "error", wrong, "expected", expected, "type", type);
+        json_t *json = json_pack("{ss ss* ss*}", "error", wrong, "expected", expected, "try", type);
 
         if (json)
             (void)show_json(json);
@@ -83,8 +83,10 @@ no_daemon(int err)
     snprintf(start, sizeof start, "systemctl start kilnd   # or kilnd --state /var/lib/kiln%s%s",
              kiln_options.socket ? " --management-socket=" : "",
              kiln_options.socket ? kiln_options.socket : "");
-    return refuse(KILN_NO_DAEMON, "a kilnd with --state that listens there, and to be root", start,
-                  "kilnd does not answer at %s: %s", kiln_options.socket, words_of(err));
+    return refuse(
+        KILN_NO_DAEMON,
+        "a kilnd with this management socket (under a glusterd: in /etc/kiln/kilnd.conf), and to be root",
+        start, "kilnd does not answer at %s: %s", kiln_options.socket, words_of(err));
 }
 
 static int
@@ -96,7 +98,7 @@ refused_by_daemon(const json_t *answer, unsigned status)
         return refuse(KILN_REFUSED, "a kilnd of version " PACKAGE_VERSION, NULL,
                       "kilnd's answer (status %u) cannot be understood", status);
     say_refusal(wrong, json_string_value(json_object_get(answer, "expected")),
-                json_string_value(json_object_get(answer, "type")));
+                json_string_value(json_object_get(answer, "try")));
     return KILN_REFUSED;
 }
 

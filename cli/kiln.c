@@ -93,9 +93,9 @@ static const struct unbuilt {
     {"snapshot", "snapshots of the file systems of the bricks while the volume is stopped", NULL},
     {"geo-replication", "another tool that copies a mount, such as rsync", NULL},
     {"peer", "the folders of one machine; for several machines run the bricks under a stock glusterd",
-     "extras/use-kiln.sh on"},
+     "use-kiln.sh on"},
     {"pool", "the folders of one machine; for several machines run the bricks under a stock glusterd",
-     "extras/use-kiln.sh on"},
+     "use-kiln.sh on"},
     {"sync", "the folders of one machine: no other node has volumes to fetch", NULL},
     {"log", "logrotate on the log of kilnd; kilnd reopens the file on SIGHUP",
      "systemctl reload kilnd"},
@@ -140,7 +140,7 @@ nearest_verb(const char *word)
             nearest = v->name;
         }
     }
-    return nearest;
+    return letters_between(word, "volume") < least ? "volume" : nearest;
 }
 
 static int

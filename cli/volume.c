@@ -406,9 +406,9 @@ volume_profile(const struct verb *v, int argc, char **argv)
 static int
 show_dump(const json_t *answer)
 {
-    printf("kilnd writes kilnd.%lld.dump.SECONDS to %s\n",
-           (long long)json_integer_value(json_object_get(answer, "pid")),
-           json_string_value(json_object_get(answer, "folder")));
+    const char *file = json_string_value(json_object_get(answer, "file"));
+
+    printf("%s\n", file ? file : "-");
     return KILN_DONE;
 }
 

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# use-kiln.sh on [KILND] | off | status
+# use-kiln.sh on [--force] [KILND] | off | status
 #
 # Makes stock glusterd start kilnd for its bricks (on), or the stock program again (off). As root, on a machine with Debian's glusterfs-server.
 #
 #   on      /usr/sbin/glusterfsd, glusterd and glusterfs are diverted (dpkg-divert). The last two stay stock; glusterfsd
 #           becomes a link to KILND (default: the kilnd that is installed). kilnd runs bricks and hands everything else over to the
-#           stock program. Running bricks are not touched; kilnd serves them after their next start.
+#           stock program. Running bricks are not touched; kilnd serves them after their next start. First the brick volfiles
+#           of all volumes are checked: volumes whose options kilnd refuses are named, and nothing is changed without --force.
 #   off     restores the stock programs. Running bricks are not touched.
 #   status  prints `on`, `off`, or the half-done steps. Exit status 0, 1, 2.
 #
@@ -19,6 +20,7 @@ bin_dir=/usr/sbin
 names=(glusterfsd glusterd glusterfs)
 stock=glusterfsd.distrib
 hand_over=/usr/libexec/kiln/glusterfsd
+volumes_dir=/var/lib/glusterd/vols
 
 die() {
     echo "use-kiln.sh: $*" >&2
@@ -98,10 +100,31 @@ put_link() {
     mv -fT "$2.kiln-new" "$2"
 }
 
+# Prints a line for each volume that kilnd would not start, or would serve without a feature. Fails if it would not start one.
+check_volumes() {
+    local kilnd=$1 dir volume file said status=0
+    local -a volfiles
+    for dir in "$volumes_dir"/*/; do
+        volume=$(basename "$dir")
+        volfiles=()
+        for file in "$dir$volume".*.vol; do
+            ! grep -q '^ *type storage/posix$' "$file" 2>/dev/null || volfiles+=(-f "$file")
+        done
+        [[ ${#volfiles[@]} -gt 0 ]] || continue
+        said=$("$kilnd" --check --config=/dev/null "${volfiles[@]}" 2>&1) || status=1
+        # One line a volume: its bricks have the same options.
+        [[ -z $said ]] || echo "volume $volume: $(grep -m 1 'does not start' <<<"$said" || head -n 1 <<<"$said")"
+    done
+    return "$status"
+}
+
 switch_on() {
-    local kilnd name
+    local kilnd name force=no
+    [[ ${1:-} != --force ]] || { force=yes; shift; }
     kilnd=$(find_kilnd "${1:-}")
     check_can_divert
+    check_volumes "$kilnd" || [[ $force == yes ]] ||
+        die "kilnd would not start the bricks of these volumes: change their options, or type use-kiln.sh on --force; nothing was changed"
     mkdir -p "${hand_over%/*}"
     put_link "$bin_dir/$stock" "$hand_over"
     for name in "${names[@]}"; do
@@ -145,13 +168,13 @@ on | off)
     [[ $EUID -eq 0 ]] || die "must be run as root"
     type -P dpkg-divert >/dev/null || die "no dpkg-divert: this is for Debian and its kin"
     if [[ $1 == on ]]; then
-        switch_on "${2:-}"
+        switch_on "${@:2}"
     else
         switch_off
     fi
     ;;
 *)
-    echo "usage: use-kiln.sh on [KILND] | off | status" >&2
+    echo "usage: use-kiln.sh on [--force] [KILND] | off | status" >&2
     exit 2
     ;;
 esac

@@ -733,7 +733,7 @@ bricks_attach_all(const char *const *volfile_paths, const char *const *names, un
 int
 bricks_check_volfile(struct volfile *v, char *error, size_t error_size)
 {
-    return graph_check(hooks.find_type, v, error, error_size);
+    return graph_check(hooks.find_type, v, true, error, error_size);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */

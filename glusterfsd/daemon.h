@@ -39,9 +39,12 @@ int pidfile_write(const char *path);
 /* Lets go of it; `is_kept`: the file stays. */
 void pidfile_close(bool is_kept);
 
-/* DIR/NAME.PID.dump.SECONDS, complete when it has that name. `each` calls its fn for every graph, and answers
- * false when it has no memory to. 0 or -errno (logged). */
+/* Writes DIR/NAME.PID.dump.SECONDS, which is complete when it has that name. `each` calls its fn for every
+ * graph, and returns false without memory for that. `path` gets the name of the file; it may be NULL. Returns
+ * 0 or -errno (logged). Any thread that is registered with RCU and in no read section. */
+#define STATEDUMP_PATH_SIZE 4096
 int statedump_write(const char *dir, const char *name,
-                    bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg));
+                    bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg),
+                    char path[STATEDUMP_PATH_SIZE]);
 
 #endif

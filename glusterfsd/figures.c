@@ -2,6 +2,7 @@
 #include "glusterfsd/figures.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,14 +23,20 @@ struct taking {
     bool is_short;
 };
 
-/* glusterd and Kiln call the storage VOLUME-posix. */
-static void
-name_volume(struct brick_figures *b, const struct xlator *storage)
+void
+figures_name_volume(const struct graph *g, char out[FIGURES_VOLUME_SIZE])
 {
-    size_t len = strlen(storage->name), tail = strlen("-posix");
+    static const char tail[] = "-posix";
 
-    if (len > tail && strcmp(storage->name + len - tail, "-posix") == 0 && len - tail < sizeof b->volume)
-        memcpy(b->volume, storage->name, len - tail);
+    *out = '\0';
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        const char *name = g->layers[i].name;
+        size_t len = strlen(name);
+
+        if (strcmp(g->layers[i].type->name, "storage/posix") == 0 && len >= sizeof tail &&
+            len - sizeof tail + 1 < FIGURES_VOLUME_SIZE && strcmp(name + len - sizeof tail + 1, tail) == 0)
+            snprintf(out, FIGURES_VOLUME_SIZE, "%.*s", (int)(len - sizeof tail + 1), name);
+    }
 }
 
 static void
@@ -44,7 +51,6 @@ look_at_layer(struct brick_figures *b, struct xlator *xl)
         io_threads_load(xl, &b->running, &b->queued);
     } else if (strcmp(type, "storage/posix") == 0) {
         posix_capacity(xl, &b->disk);
-        name_volume(b, xl);
     } else if (strcmp(type, "features/locks") == 0) {
         static const enum fop fops[] = {FOP_lk, FOP_inodelk, FOP_finodelk, FOP_entrylk, FOP_fentrylk};
 
@@ -101,6 +107,7 @@ take_brick(struct graph *g, void *arg)
     *b = (struct brick_figures){.graph = g, .is_up = atomic_load(&g->is_child_up)};
     for (unsigned i = 0; i < g->layer_count; i++)
         look_at_layer(b, &g->layers[i]);
+    figures_name_volume(g, b->volume);
     count_clients(b);
     graph_each_unbuilt(g, take_unbuilt, b);
     inode_table_stats(g->inodes, &inodes);

@@ -14,12 +14,12 @@
 #include "xlators/debug/io-stats/io-stats.h"
 #include "xlators/storage/posix/capacity.h"
 
-enum { UNBUILT_SHOWN = 32 }; /* of a brick */
+enum { UNBUILT_SHOWN = 32 /* of a brick */, FIGURES_VOLUME_SIZE = 256 };
 
 struct brick_figures {
     struct graph *graph;  /* its name is the brick's */
     struct xlator *stats; /* for io_stats_latencies(); NULL: the brick has no io-stats, and no counts */
-    char volume[256];     /* "": its volfile does not tell */
+    char volume[FIGURES_VOLUME_SIZE]; /* "": its volfile does not tell */
     bool is_up;
     struct io_stats_counts counts;
     struct posix_capacity disk;
@@ -60,6 +60,10 @@ struct figures {
     unsigned threads;
     double cpu_seconds, start_seconds, age_seconds; /* start: since 1970 */
 };
+
+/* Puts the name of the volume of a brick into `out`: the layer storage/posix is called VOLUME-posix by
+ * glusterd and by kilnd. "" for a brick with another name. */
+void figures_name_volume(const struct graph *g, char out[FIGURES_VOLUME_SIZE]);
 
 /* Without the pools, which are looked through object by object, pools and memory of bricks stay 0. NULL: no
  * memory. */

@@ -756,6 +756,14 @@ split_address(const char *address, char *host, size_t host_size, char *port, siz
     return 0;
 }
 
+bool
+http_is_address(const char *address)
+{
+    char host[256], port[8];
+
+    return split_address(address, host, sizeof host, port, sizeof port) == 0;
+}
+
 static int
 bind_address(const struct addrinfo *a)
 {

@@ -128,6 +128,9 @@ int http_listen_unix(const char *path, const struct http_route *routes);
  * the one that was free if PORT is 0. 0; -EINVAL: no such text; -errno. */
 int http_listen_tcp(const char *address, const struct http_route *routes, uint16_t *port);
 
+/* Tells whether the text has the form HOST:PORT or [HOST]:PORT. */
+bool http_is_address(const char *address);
+
 /* No new requests; waits for handlers that run, half a minute at most. False: one hangs, and the listeners
  * are left as they are. Not from a handler. */
 bool http_stop(void);

@@ -30,6 +30,7 @@
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
 #include "glusterfsd/notify.h"
+#include "glusterfsd/questions.h"
 #include "glusterfsd/volfiles.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
@@ -42,6 +43,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "volumes/front.h"
+#include "volumes/verbs.h"
 #include "xlators/protocol/server/server.h"
 
 #define PORT_DEFAULT 49152
@@ -59,6 +61,7 @@ const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
+static bool is_logging; /* the log is open; before, main() prints the failure */
 /* What the first brick's volfile says of the process; that brick may be gone by the time they are needed.
  * NULL: not said. */
 static char *first_brick, *bind_address;
@@ -73,22 +76,9 @@ give_up(int status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(failure, sizeof failure, fmt, ap);
     va_end(ap);
-    log_event(LOG_CRITICAL, NULL, "start-failed", "%s", failure);
+    if (is_logging)
+        log_event(LOG_CRITICAL, NULL, "start-failed", "%s", failure);
     return status;
-}
-
-/* --xlator-option PATTERN.KEY=VALUE, split at the first '.' and the first '=' (management 2.5). */
-static int
-check_xlator_options(void)
-{
-    for (unsigned i = 0; i < options.xlator_option_count; i++) {
-        const char *text = options.xlator_options[i], *dot = strchr(text, '.');
-        const char *equals = dot ? strchr(dot, '=') : NULL;
-
-        if (!equals || !equals[1])
-            return give_up(EXIT_OPTION, "--xlator-option %s: expected PATTERN.KEY=VALUE", text);
-    }
-    return 0;
 }
 
 /* Given values go behind the file's own, so that they win; the first of several on the command line is added
@@ -279,6 +269,39 @@ port_file_write(const char *path, uint16_t port)
     return err;
 }
 
+/* The first brick's statedump-path, which may change while it serves. NULL: none. */
+static char *
+volfile_dump_dir(void)
+{
+    struct graph *g = bricks_first();
+    bool is_short = false;
+
+    if (!g)
+        return NULL;
+    read_section_begin();
+    char *dir = copy_or_null(server_process_options(g).statedump_path, &is_short);
+    read_section_end();
+    graph_unpin(g);
+    if (is_short)
+        log_event(LOG_ERROR, NULL, "statedump-dir-name",
+                  "no memory for the name of the folder for statedumps");
+    return dir;
+}
+
+/* Called by the main thread and by the verb statedump. `path` may be NULL. */
+static int
+write_statedump(char path[STATEDUMP_PATH_SIZE])
+{
+    char *of_volfile = options.dump_dir || options.state_dir ? NULL : volfile_dump_dir();
+    const char *dir = options.dump_dir ? options.dump_dir : of_volfile;
+
+    if (!dir)
+        dir = options.state_dir ? FRONT_SOCKET_DIR : DUMP_DIR;
+    int err = statedump_write(dir, first_brick ? first_brick : "kilnd", bricks_each, path);
+    free(of_volfile);
+    return err;
+}
+
 static int
 listen_for_clients(void)
 {
@@ -303,44 +326,28 @@ listen_for_clients(void)
     if (options.port_path && (err = port_file_write(options.port_path, port)))
         return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
     uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
-    const char *dumps = options.dump_dir ? options.dump_dir : DUMP_DIR;
-    err = options.state_dir ? front_listen(asked, port, dumps, error, sizeof error) : 0;
+    verbs_begin_process(port, write_statedump);
+    err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     return err ? give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error) : 0;
 }
 
 static int
 start_pools(void)
 {
-    int err = options.pools_mode ? mem_pools_set_mode(options.pools_mode) : 0;
-
-    if (err == -EINVAL)
-        return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
     mem_pools_set_message_fn(daemon_pool_message);
-    err = err ? err : graph_pools_init();
+    int err = graph_pools_init();
     err = err ? err : transport_pools_init();
     err = err ? err : rpc_server_pools_init();
     err = err || !options.state_dir ? err : pump_pools_init();
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
-/* Before the first brick, so that who asks learns that it is not ready. */
 static int
 listen_for_questions(void)
 {
-    uint16_t port;
-    int err = options.management_path ? http_listen_unix(options.management_path, http_routes) : 0;
+    char error[4608];
 
-    if (err)
-        return give_up(EXIT_FAILURE, "--management-socket %s: %s", options.management_path, strerror(-err));
-    err = options.metrics_address ? http_listen_tcp(options.metrics_address, http_routes, &port) : 0;
-    if (err == -EINVAL)
-        return give_up(EXIT_OPTION, "--metrics-address %s: expected HOST:PORT", options.metrics_address);
-    if (err)
-        return give_up(EXIT_FAILURE, "--metrics-address %s: %s", options.metrics_address, strerror(-err));
-    if (options.metrics_address)
-        log_event(LOG_INFO, NULL, "metrics-listening", "metrics at %s, port %u", options.metrics_address,
-                  port);
-    return 0;
+    return questions_listen(&options, error, sizeof error) ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
 
 static int
@@ -371,7 +378,7 @@ stop(void)
     notify_stopping();
     brick_ops_stop();
     management_sign_out();
-    bool is_quiet = http_stop();
+    bool is_quiet = questions_stop();
     if ((has_begun && !bricks_end()) || !is_quiet)
         _exit(EXIT_FAILURE);
     front_stop();
@@ -386,33 +393,35 @@ stop(void)
     mem_pools_fini();
 }
 
-/* The first brick's statedump-path, which may change while it serves. NULL: none. */
-static char *
-volfile_dump_dir(void)
+/* --check of one volfile: prints a problem on standard output. False: a brick of it would not start. */
+static bool
+check_volfile(const char *path)
 {
-    struct graph *g = bricks_first();
-    bool is_short = false;
+    char error[1024] = "";
+    struct volfile *v = volfile_read(path, error, sizeof error);
+    bool starts = v && apply_xlator_options(v, error, sizeof error) == 0 &&
+                  graph_check(brick_type_find, v, false, error, sizeof error) == 0;
 
-    if (!g)
-        return NULL;
-    read_section_begin();
-    char *dir = copy_or_null(server_process_options(g).statedump_path, &is_short);
-    read_section_end();
-    graph_unpin(g);
-    if (is_short)
-        log_event(LOG_ERROR, NULL, "statedump-dir-name",
-                  "no memory for the name of the folder for statedumps");
-    return dir;
+    if (!starts)
+        printf("%s: does not start: %s\n", path, error);
+    else if (graph_check(brick_type_find, v, true, error, sizeof error))
+        printf("%s: %s: %s\n", path, options.is_strict ? "does not start" : "serves without a feature",
+               error);
+    if (starts && *error && options.is_strict)
+        starts = false;
+    volfile_free(v);
+    return starts;
 }
 
-static void
-write_statedump(void)
+static int
+check_volfiles(void)
 {
-    char *of_volfile = options.dump_dir ? NULL : volfile_dump_dir();
-    const char *dir = options.dump_dir ? options.dump_dir : of_volfile;
+    bool is_well = true;
 
-    statedump_write(dir ? dir : DUMP_DIR, first_brick ? first_brick : "kilnd", bricks_each);
-    free(of_volfile);
+    for (unsigned i = 0; i < options.volfile_count; i++)
+        is_well &= check_volfile(options.volfiles[i]);
+    options_free(&options);
+    return is_well && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Files that were given with -f. */
@@ -462,7 +471,7 @@ serve(const sigset_t *signals)
             notify_reloaded();
             break;
         case SIGUSR1:
-            write_statedump();
+            (void)write_statedump(NULL); /* logs a failure */
             break;
         default:
             break;
@@ -491,8 +500,8 @@ prepare(void)
 
     if (options.state_dir && !options.management_path)
         options.management_path = FRONT_SOCKET;
-    if (options.log_level && log_level_parse(options.log_level, &level))
-        return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
+    if (options.log_level)
+        (void)log_level_parse(options.log_level, &level); /* options_parse() has checked the word */
     log_set_level(level);
     if (!rights_are_enough(missing, sizeof missing))
         return give_up(EXIT_FAILURE,
@@ -506,7 +515,8 @@ prepare(void)
     int err = log_open(options.log_path);
     if (err)
         return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
-    return check_xlator_options();
+    is_logging = true;
+    return 0;
 }
 
 /* glusterd takes a process for the brick's if it has the brick's folder open (management 5.4), and looks as
@@ -527,10 +537,11 @@ main(int argc, char **argv)
 
     hand_over_to_stock(argv);
     options_parse(&options, argc, argv);
+    if (options.is_check)
+        return check_volfiles();
     int status = prepare();
     if (status) {
-        if (options.log_path)
-            fprintf(stderr, "kilnd: %s\n", failure);
+        fprintf(stderr, "kilnd: %s\n", failure);
         return status;
     }
     umask(0);
@@ -576,8 +587,6 @@ main(int argc, char **argv)
     log_close();
     free(first_brick);
     free(bind_address);
-    free(options.volfiles);
-    free(options.brick_names);
-    free(options.xlator_options);
+    options_free(&options);
     return status;
 }

@@ -27,13 +27,16 @@ struct kilnd_options {
     bool server_is_unix;      /* --volfile-server-transport=unix */
     const char *ignored[8];   /* options of stock's that mean nothing here, as given */
     unsigned ignored_count;
-    const char *pools_mode;   /* --pools */
+    const char *config_path;  /* --config; NULL: the default, if it exists */
     const char *management_path; /* --management-socket */
     const char *state_dir;    /* --state; NULL: others keep the volumes */
     int volfile_port;         /* --port; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
+    /* The configuration file names the socket, the address: other kilnds of this machine may have them. */
+    bool is_socket_shared, is_address_shared;
     bool is_strict;           /* --strict-features */
     bool is_secure_given, is_secure; /* --secure-mgmt */
+    bool is_check;            /* --check */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */
@@ -47,7 +50,9 @@ enum { EXIT_OPTION = 64, EXIT_PORT_TAKEN = 98 };
  * brick; returns only when it was. First of all. */
 void hand_over_to_stock(char **argv);
 
-/* Fills *o from the command line. Does not return on --help, --version or a bad option (exit 64). */
+/* Fills *o from the command line, then from the configuration file (config.h). Does not return on --help,
+ * --version or a bad option (exit 64). */
 void options_parse(struct kilnd_options *o, int argc, char **argv);
+void options_free(struct kilnd_options *o);
 
 #endif

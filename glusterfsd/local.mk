@@ -7,6 +7,8 @@ kilnd_SOURCES = \
 	glusterfsd/brick-types.h \
 	glusterfsd/brick-ops.c \
 	glusterfsd/brick-ops.h \
+	glusterfsd/config.c \
+	glusterfsd/config.h \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
 	glusterfsd/figures.c \
@@ -29,6 +31,8 @@ kilnd_SOURCES = \
 	glusterfsd/notify.c \
 	glusterfsd/notify.h \
 	glusterfsd/options.c \
+	glusterfsd/questions.c \
+	glusterfsd/questions.h \
 	glusterfsd/status.c \
 	glusterfsd/statedump.c \
 	glusterfsd/statedump-json.c \
@@ -59,3 +63,6 @@ glusterfsd_test_notify_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-top-sample
 glusterfsd_test_top_sample_SOURCES = glusterfsd/test-top-sample.c glusterfsd/top-sample.c
 glusterfsd_test_top_sample_LDADD = $(TEST_LIBS)
+check_PROGRAMS += glusterfsd/test-config
+glusterfsd_test_config_SOURCES = glusterfsd/test-config.c glusterfsd/config.c
+glusterfsd_test_config_LDADD = $(TEST_LIBS)

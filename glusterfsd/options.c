@@ -3,12 +3,18 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coro/pool-control.h"
+#include "glusterfsd/config.h"
+#include "glusterfsd/http.h"
 #include "glusterfsd/kilnd.h"
+#include "log/log.h"
+#include "mem/mem-pool.h"
 #include "rpc/transport/tls-config.h"
 #include "volumes/front.h"
 
@@ -35,7 +41,10 @@ enum {
     KEY_SERVER_TRANSPORT,
     KEY_DEBUG,
     KEY_SECURE,
-    KEY_IGNORED
+    KEY_CONFIG,
+    KEY_CHECK,
+    KEY_IGNORED,
+    KEYS
 };
 
 static const struct argp_option table[] = {
@@ -53,13 +62,22 @@ static const struct argp_option table[] = {
     {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "Port of that glusterd (default: 24007)", 0},
     {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0,
      "Transport to that glusterd: socket (default), or unix; with unix, HOST is a path", 0},
+    {"check", KEY_CHECK, NULL, 0,
+     "Serve nothing: print why kilnd would not start the bricks of these volfiles, or without which feature, "
+     "and exit with status 1 if a brick would not start",
+     0},
+    {"config", KEY_CONFIG, "FILE", 0,
+     "Read further options from FILE (default: " CONFIG_PATH ", if that file exists); the command line wins",
+     0},
     {"log-file", 'l', "FILE", 0,
      "Log to FILE (default: stderr, in the background " DAEMON_LOG_DIR "/kilnd.log)", 0},
     {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
     {"pid-file", 'p', "FILE", 0, "Write the process id to FILE and keep FILE locked", 0},
     {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
-     "Folder for statedumps (default: the volfile's statedump-path, else /var/run/gluster)", 0},
+     "Folder for statedumps (default: the volfile's statedump-path, else /var/run/gluster; with "
+     "--state " FRONT_SOCKET_DIR ")",
+     0},
     {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
      "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
@@ -106,15 +124,66 @@ static const struct argp_option table[] = {
     {0},
 };
 
+static const struct argp_option *
+find_option(int key)
+{
+    const struct argp_option *row = table;
+
+    while (row->name && row->key != key)
+        row++;
+    return row;
+}
+
+/* Options on the command line, by key. */
+static bool is_given[KEYS];
+static struct config config; /* its values are kept in struct kilnd_options */
+/* The place in the configuration file while an option of the file is taken; line 0: the command line. */
+static struct {
+    const char *path;
+    unsigned line;
+} source;
+
+/* Ends the process because of a wrong option. glusterd shows standard error to nobody, so a wrong line of the
+ * file goes to the log of the brick, too. */
+static void __attribute__((format(printf, 2, 3), noreturn))
+refuse_option(const struct argp_state *state, const char *fmt, ...)
+{
+    const struct kilnd_options *o = state->input;
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (!source.line) {
+        argp_error(state, "%s", text);
+        exit(EXIT_OPTION); /* argp_error() does not return unless its caller forbids to exit */
+    }
+    fprintf(stderr, "%s: %s:%u: %s\n", state->name, source.path, source.line, text);
+    if (is_given['l'] && log_open(o->log_path) == 0) {
+        log_event(LOG_CRITICAL, NULL, "config-wrong", "%s:%u: %s", source.path, source.line, text);
+        log_close();
+    }
+    exit(EXIT_OPTION);
+}
+
+/* Refuses the value of an option that has a name. */
+static void __attribute__((noreturn))
+refuse_value(const struct argp_state *state, int key, const char *value, const char *expected)
+{
+    refuse_option(state, "%s%s%s%s: expected %s", source.line ? "" : "--", find_option(key)->name,
+                  source.line ? " = " : " ", value, expected);
+}
+
 static int
-parse_port(struct argp_state *state, const char *text)
+parse_port(struct argp_state *state, int key, const char *text)
 {
     char *end;
 
     errno = 0;
     long port = strtol(text, &end, 10);
     if (errno || end == text || *end || port < 0 || port > 65535)
-        argp_error(state, "%s: expected a port, a number from 0 to 65535", text);
+        refuse_value(state, key, text, "a port, a number from 0 to 65535");
     return (int)port;
 }
 
@@ -132,13 +201,59 @@ note_ignored(struct kilnd_options *o, const struct argp_state *state)
         o->ignored[o->ignored_count++] = word;
 }
 
+static void
+check_log_level(struct argp_state *state, const char *text)
+{
+    enum log_level level;
+
+    if (log_level_parse(text, &level))
+        refuse_value(state, 'L', text, "CRITICAL, ERROR, WARNING, INFO, DEBUG or TRACE");
+}
+
+static void
+set_pools_option(struct argp_state *state, const char *text)
+{
+    int err = mem_pools_set_mode(text);
+
+    if (err == -EINVAL)
+        refuse_value(state, KEY_POOLS, text, "on, off, poison or trace:K");
+    if (err)
+        argp_failure(state, EXIT_FAILURE, -err, "memory pools");
+}
+
+/* --xlator-option PATTERN.KEY=VALUE is split at the first '.' and the first '=' (management 2.5). */
+static void
+check_xlator_option(struct argp_state *state, const char *text)
+{
+    const char *dot = strchr(text, '.'), *equals = dot ? strchr(dot, '=') : NULL;
+
+    if (!equals || !equals[1])
+        refuse_value(state, KEY_XLATOR, text, "PATTERN.KEY=VALUE");
+}
+
+/* Returns 0 or -EINVAL. */
+static int
+parse_bool(const char *text, bool *is_on)
+{
+    static const char *const words[] = {"off", "on",  "no",      "yes",    "false",
+                                        "true", "disable", "enable", "0", "1"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(text, words[i]) == 0) {
+            *is_on = i % 2 == 1;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
 /* A given option wins over the file secure-access. */
 static void
 take_secure(struct kilnd_options *o, struct argp_state *state, const char *text)
 {
     o->is_secure_given = o->is_secure = true;
     if (text && tls_management_word(text, &o->is_secure))
-        argp_error(state, "--secure-mgmt %s: expected on or off", text);
+        refuse_value(state, KEY_SECURE, text, "on or off");
 }
 
 static void
@@ -155,6 +270,8 @@ check_all(struct argp_state *state, const struct kilnd_options *o)
         argp_error(state, "--state excludes -f, -s and -S");
     if (o->volfile_port && !o->state_dir)
         argp_error(state, "--port needs --state");
+    if (o->is_check && !o->volfile_count)
+        argp_error(state, "--check needs a volfile: expected -f FILE");
     if (!o->volfile_count && !o->socket_path && !o->state_dir)
         argp_error(state, "no volfile: expected -f FILE, or -S FILE to attach bricks later, or --state DIR");
     if (!o->server && o->brick_name_count > o->volfile_count)
@@ -175,7 +292,7 @@ static void
 append_text(struct argp_state *state, const char ***array, unsigned *count, const char *text)
 {
     if (*count == KILND_BRICKS_MAX)
-        argp_error(state, "an option is given more than %d times", KILND_BRICKS_MAX);
+        refuse_option(state, "an option is given more than %d times", KILND_BRICKS_MAX);
     const char **more = reallocarray(*array, *count + 1, sizeof *more);
 
     if (!more)
@@ -192,9 +309,9 @@ static const struct {
 } texts[] = {
     {KEY_PORT_FILE, KEPT(port_path)},
     {KEY_DUMP_DIR, KEPT(dump_dir)},
-    {KEY_POOLS, KEPT(pools_mode)},
     {KEY_MANAGEMENT, KEPT(management_path)},
     {KEY_METRICS, KEPT(metrics_address)},
+    {KEY_CONFIG, KEPT(config_path)},
     {'S', KEPT(socket_path)},
     {'s', KEPT(server)},
     {KEY_VOLFILE_ID, KEPT(volfile_id)},
@@ -232,14 +349,117 @@ static void
 set_pool_option(struct argp_state *state, const char *text)
 {
     if (pool_control_set(text))
-        argp_error(state, "--pool-option %s: expected %s", text, pool_control_expected(text));
+        refuse_value(state, KEY_POOL_OPTION, text, pool_control_expected(text));
 }
+
+/* ---- the configuration file ------------------------------------------------------------------ */
+
+static error_t take_option(int key, char *arg, struct argp_state *state);
+
+/* Options of a single process, and those that name its bricks: no file can give them for all. */
+static bool
+is_for_command_line(const struct argp_option *row)
+{
+    static const int keys[] = {'f',
+                               's',
+                               'S',
+                               'N',
+                               KEY_BRICK_NAME,
+                               KEY_VOLFILE_ID,
+                               KEY_SERVER_PORT,
+                               KEY_SERVER_TRANSPORT,
+                               KEY_PROCESS_NAME,
+                               KEY_DEBUG,
+                               KEY_CONFIG,
+                               KEY_CHECK,
+                               KEY_PORT_FILE,
+                               KEY_IGNORED};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (row->key == keys[i])
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_repeatable(int key)
+{
+    return key == KEY_XLATOR || key == KEY_POOL_OPTION;
+}
+
+/* Tells whether the file's value counts. An option of the command line wins. A process whose bricks come from
+ * volfiles or from a glusterd keeps no volumes. */
+static bool
+file_value_counts(const struct kilnd_options *o, int key)
+{
+    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT;
+
+    return (!is_given[key] || is_repeatable(key)) &&
+           !(is_of_volumes && (o->server || o->volfile_count || o->socket_path));
+}
+
+static void
+take_config_line(struct argp_state *state, const struct config_line *line)
+{
+    static unsigned taken_at[KEYS]; /* line of an option in the file; 0: none */
+    const struct argp_option *row = table;
+    bool is_on = true;
+
+    while (row->name && strcmp(row->name, line->key) != 0)
+        row++;
+    if (!row->name)
+        refuse_option(state, "%s: expected the long name of an option that kilnd --help lists", line->key);
+    if (is_for_command_line(row))
+        refuse_option(state, "%s: expected on the command line only", line->key);
+    if (taken_at[row->key] && !is_repeatable(row->key))
+        refuse_option(state, "%s: expected once; line %u sets it already", line->key, taken_at[row->key]);
+    taken_at[row->key] = line->number;
+    if (row->arg ? !*line->value : parse_bool(line->value, &is_on) != 0)
+        refuse_value(state, row->key, line->value, row->arg ? "a value" : "on or off");
+    if (is_on && file_value_counts(state->input, row->key))
+        (void)take_option(row->key, line->value, state);
+}
+
+/* Takes the options of the file, after those of the command line. */
+static void
+take_config(struct argp_state *state)
+{
+    const struct kilnd_options *o = state->input;
+    char error[1024];
+
+    source.path = o->config_path ? o->config_path : CONFIG_PATH;
+    int err = config_read(source.path, &config, error, sizeof error);
+    if (err == -ENOENT && !o->config_path)
+        return;
+    if (err) {
+        fprintf(stderr, "%s: %s\n", state->name, error);
+        if (is_given['l'] && log_open(o->log_path) == 0) {
+            log_event(LOG_CRITICAL, NULL, "config-read", "%s", error);
+            log_close();
+        }
+        exit(EXIT_OPTION);
+    }
+    for (unsigned i = 0; i < config.count; i++) {
+        source.line = config.lines[i].number;
+        take_config_line(state, &config.lines[i]);
+    }
+    source.line = 0;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static error_t
 take_option(int key, char *arg, struct argp_state *state)
 {
     struct kilnd_options *o = state->input;
 
+    if (!source.line && key > 0 && key < KEYS)
+        is_given[key] = true;
+    if (key == 'L')
+        check_log_level(state, arg);
+    if (key == KEY_METRICS && !http_is_address(arg))
+        refuse_value(state, key, arg, "HOST:PORT");
     if (take_text_option(o, key, arg))
         return 0;
     switch (key) {
@@ -249,7 +469,11 @@ take_option(int key, char *arg, struct argp_state *state)
     case KEY_BRICK_NAME:
         append_text(state, &o->brick_names, &o->brick_name_count, arg);
         break;
+    case KEY_POOLS:
+        set_pools_option(state, arg);
+        break;
     case KEY_XLATOR:
+        check_xlator_option(state, arg);
         append_text(state, &o->xlator_options, &o->xlator_option_count, arg);
         break;
     case KEY_PROCESS_NAME:
@@ -262,17 +486,20 @@ take_option(int key, char *arg, struct argp_state *state)
     case KEY_STRICT:
         o->is_strict = true;
         break;
+    case KEY_CHECK:
+        o->is_check = true;
+        break;
     case KEY_STATE:
         o->state_dir = state_dir(state, arg);
         break;
     case KEY_BRICK_PORT:
-        o->port = parse_port(state, arg);
+        o->port = parse_port(state, key, arg);
         break;
     case KEY_VOLFILE_PORT:
-        o->volfile_port = parse_port(state, arg);
+        o->volfile_port = parse_port(state, key, arg);
         break;
     case KEY_SERVER_PORT:
-        o->server_port = parse_port(state, arg);
+        o->server_port = parse_port(state, key, arg);
         break;
     case KEY_SERVER_TRANSPORT:
         o->server_is_unix = is_unix(state, arg);
@@ -295,6 +522,7 @@ take_option(int key, char *arg, struct argp_state *state)
         argp_error(state, "unexpected argument '%s'", arg);
         break;
     case ARGP_KEY_END:
+        take_config(state);
         check_all(state, o);
         break;
     default:
@@ -323,4 +551,15 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
     *o = (struct kilnd_options){.port = -1, .is_strict = strict && strcmp(strict, "1") == 0};
     argp_err_exit_status = EXIT_OPTION;
     argp_parse(&argp, argc, argv, 0, NULL, o);
+    o->is_socket_shared = !is_given[KEY_MANAGEMENT] && o->management_path;
+    o->is_address_shared = !is_given[KEY_METRICS];
+}
+
+void
+options_free(struct kilnd_options *o)
+{
+    free(o->volfiles);
+    free(o->brick_names);
+    free(o->xlator_options);
+    config_free(&config);
 }

@@ -141,9 +141,10 @@ dashed(const char *name, char *out, size_t size)
 
 int
 statedump_write(const char *dir, const char *name,
-                bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg))
+                bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg),
+                char path[STATEDUMP_PATH_SIZE])
 {
-    char temporary[4096], final[4096], dash[1024];
+    char temporary[STATEDUMP_PATH_SIZE], final[STATEDUMP_PATH_SIZE], dash[1024];
     struct dump d = {0};
     struct statedump_options wanted;
     int no_options = statedump_options_read(OPTIONS_DIR, (long)getpid(), &wanted);
@@ -193,5 +194,7 @@ statedump_write(const char *dir, const char *name,
         return err;
     }
     log_event(LOG_INFO, NULL, "statedump", "written to %s", final);
+    if (path)
+        strcpy(path, final);
     return 0;
 }

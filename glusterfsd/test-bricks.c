@@ -805,7 +805,7 @@ START_TEST(a_brick_serves_without_what_is_not_built)
     }
     ck_assert_uint_eq(logged("option-refused"), 0);
     /* what kiln(8) asks for is refused */
-    ck_assert_int_lt(graph_check(brick_type_find, g->volfile, error, sizeof error), 0);
+    ck_assert_int_lt(graph_check(brick_type_find, g->volfile, true, error, sizeof error), 0);
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);
 }

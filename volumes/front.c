@@ -53,7 +53,7 @@ front_attach(void)
 }
 
 int
-front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *error, size_t error_size)
+front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
 {
     int err = volfile_server_start(port, brick_port, error, error_size);
     struct problem why;
@@ -63,7 +63,7 @@ front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *err
     healer_begin(brick_port);
     if (volumes_each_name(healer_follow, &why) || volumes_each_name(quotas_follow, &why))
         return problem_to_text(&why, error, error_size);
-    verbs_begin(brick_port, port, dump_dir);
+    verbs_begin(port);
     return 0;
 }
 

@@ -24,9 +24,9 @@ struct volfile;
 int front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
                char *error, size_t error_size);
 void front_attach(void);
-/* `port` is the port for volfile requests, `brick_port` the port of the bricks, `dump_dir` the folder of
- * statedumps, which must stay valid. Returns 0 or -errno with a text. */
-int front_listen(uint16_t port, uint16_t brick_port, const char *dump_dir, char *error, size_t error_size);
+/* `port` is the port for volfile requests, `brick_port` the port of the bricks. Returns 0 or -errno with a
+ * text. */
+int front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size);
 /* Must run before transport_close_all(). */
 void front_stop(void);
 /* Must run after transport_close_all(), with all bricks detached. Both functions do nothing if

@@ -53,6 +53,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verbs-ask.c \
 	volumes/verbs-change.c \
 	volumes/verbs-internal.h \
+	volumes/verbs-process.c \
 	volumes/verbs.c \
 	volumes/verbs.h \
 	volumes/volfile-server.c \

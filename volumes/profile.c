@@ -110,14 +110,22 @@ profile_cpu_seconds(struct graph *g)
 }
 
 json_t *
-profile_of_brick(const struct volume *v, unsigned brick)
+profile_of_graph(struct graph *g)
 {
-    struct graph *g = bricks_find(v->bricks[brick].path);
     struct xlator *stats = g ? stats_of(g) : NULL;
 
     read_section_begin();
     json_t *json = stats ? describe_stats(stats) : json_pack("{sb}", "online", 0);
     read_section_end();
+    return json;
+}
+
+json_t *
+profile_of_brick(const struct volume *v, unsigned brick)
+{
+    struct graph *g = bricks_find(v->bricks[brick].path);
+    json_t *json = profile_of_graph(g);
+
     if (g)
         graph_unpin(g);
     return json;

@@ -16,8 +16,10 @@
  * "fops" has the fops that were called; their times are null if latencies are not recorded. The result is
  * {"online": false} for a brick that is offline, and NULL without memory. */
 json_t *profile_of_brick(const struct volume *v, unsigned brick);
-/* Returns the processor time of the brick's calls (io-stats.h). `g` must be pinned. */
+/* The same of a pinned graph; NULL: an offline brick. */
 struct graph;
+json_t *profile_of_graph(struct graph *g);
+/* Returns the processor time of the brick's calls (io-stats.h). `g` must be pinned. */
 double profile_cpu_seconds(struct graph *g);
 
 #endif

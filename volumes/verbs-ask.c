@@ -103,9 +103,8 @@ describe_unbuilt(const struct unbuilt_feature *f, void *arg)
         arg, json_pack("{ss ss ss}", "layer", f->layer, "option", f->option, "without", f->without));
 }
 
-/* Lists the features that the volume asks for and that the brick does not have. */
-static json_t *
-list_unbuilt(const struct graph *g)
+json_t *
+verbs_list_unbuilt(const struct graph *g)
 {
     json_t *list = json_array();
 
@@ -129,7 +128,7 @@ describe_bricks(const struct volume *v, bool with_state)
             json_object_set_new(b, "port", g ? json_integer(verbs_brick_port()) : json_null());
             json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
             json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
-            json_object_set_new(b, "not_built", list_unbuilt(g));
+            json_object_set_new(b, "not_built", verbs_list_unbuilt(g));
         }
         if (g)
             graph_unpin(g);

@@ -55,5 +55,13 @@ int verb_list(json_t *args, json_t **out, struct problem *why);
 int verb_mount(json_t *args, json_t **out, struct problem *why);
 int verb_profile(json_t *args, json_t **out, struct problem *why);
 int verb_status(json_t *args, json_t **out, struct problem *why);
+/* Lists the features that the brick's volume asks for and that the brick does not have. NULL: no brick. */
+struct graph;
+json_t *verbs_list_unbuilt(const struct graph *g);
+
+/* verbs-process.c: the same for a daemon without --state, about the bricks of the process */
+int verb_process_list(json_t *args, json_t **out, struct problem *why);
+int verb_process_profile(json_t *args, json_t **out, struct problem *why);
+int verb_process_status(json_t *args, json_t **out, struct problem *why);
 
 #endif

@@ -18,17 +18,24 @@
 #include "volumes/volume.h"
 #include "volumes/volumes.h"
 
-/* written before brick_port is set, read only afterwards, like the next variable */
-static const char *dump_dir;
-static uint16_t volfile_port;
-static atomic_uint brick_port; /* 0: verbs about volumes are refused */
+/* written before brick_port is set, read only afterwards */
+static int (*write_dump)(char path[4096]);
+static uint16_t volfile_port; /* written before has_volumes is set, read only afterwards */
+static atomic_uint brick_port; /* 0: kilnd is starting, and verbs about bricks are refused */
+static atomic_bool has_volumes;
 
 void
-verbs_begin(uint16_t bricks_at, uint16_t volfiles_at, const char *dumps_in)
+verbs_begin_process(uint16_t bricks_at, int (*writes_dump)(char path[4096]))
 {
-    dump_dir = dumps_in;
-    volfile_port = volfiles_at;
+    write_dump = writes_dump;
     atomic_store(&brick_port, bricks_at);
+}
+
+void
+verbs_begin(uint16_t volfiles_at)
+{
+    volfile_port = volfiles_at;
+    atomic_store(&has_volumes, true);
 }
 
 uint16_t
@@ -63,15 +70,20 @@ verbs_get_args(json_t *args, struct problem *why, const char *format, ...)
 
 /* ---- statedump, version ---------------------------------------------------------------------- */
 
-/* Sends the signal SIGUSR1, on which the main thread writes the statedump. */
 static int
 verb_statedump(json_t *args, json_t **out, struct problem *why)
 {
+    char path[4096];
+
     if (verbs_get_args(args, why, "{}", NULL))
         return why->err;
-    if (kill(getpid(), SIGUSR1) < 0)
-        return problem_set(why, -errno, "no statedump: %s", strerror(errno));
-    *out = json_pack("{ss si}", "folder", dump_dir, "pid", (int)getpid());
+    int err = write_dump(path);
+    if (err) {
+        problem_set(why, err, "no statedump: %s", strerror(-err));
+        problem_type(why, "journalctl -u kilnd   # the log of kilnd names the file");
+        return err;
+    }
+    *out = json_pack("{ss si}", "file", path, "pid", (int)getpid());
     return 0;
 }
 
@@ -138,33 +150,34 @@ verb_pools(json_t *args, json_t **out, struct problem *why)
 static const struct {
     const char *name;
     int (*run)(json_t *args, json_t **out, struct problem *why);
-    bool is_of_process; /* works without --state, too */
-    const char *hook;   /* the hook scripts to run before and after; NULL: none */
+    /* of a daemon without --state; NULL: such a daemon refuses the verb */
+    int (*run_of_process)(json_t *args, json_t **out, struct problem *why);
+    const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
-    {"pools", verb_pools, true, NULL},
-    {"statedump", verb_statedump, false, NULL},
-    {"version", verb_version, false, NULL},
-    {"volume-add-brick", verb_add_bricks, false, "add-brick"},
-    {"volume-check", verb_check, false, NULL},
-    {"volume-clear-locks", verb_clear_locks, false, NULL},
-    {"volume-create", verb_create, false, "create"},
-    {"volume-delete", verb_delete, false, "delete"},
-    {"volume-get", verb_get, false, NULL},
-    {"volume-heal", verb_heal, false, NULL},
-    {"volume-info", verb_info, false, NULL},
-    {"volume-limit", verb_limit, false, NULL},
-    {"volume-list", verb_list, false, NULL},
-    {"volume-mount", verb_mount, false, NULL},
-    {"volume-profile", verb_profile, false, NULL},
-    {"volume-quota", verb_quota, false, NULL},
-    {"volume-remove-brick", verb_remove_bricks, false, "remove-brick"},
-    {"volume-replace-brick", verb_replace_brick, false, "replace-brick"},
-    {"volume-reset", verb_reset, false, "reset"},
-    {"volume-reset-brick", verb_reset_brick, false, "reset-brick"},
-    {"volume-set", verb_set, false, "set"},
-    {"volume-start", verb_start, false, "start"},
-    {"volume-status", verb_status, false, NULL},
-    {"volume-stop", verb_stop, false, "stop"},
+    {"pools", verb_pools, verb_pools, NULL},
+    {"statedump", verb_statedump, verb_statedump, NULL},
+    {"version", verb_version, verb_version, NULL},
+    {"volume-add-brick", verb_add_bricks, NULL, "add-brick"},
+    {"volume-check", verb_check, NULL, NULL},
+    {"volume-clear-locks", verb_clear_locks, NULL, NULL},
+    {"volume-create", verb_create, NULL, "create"},
+    {"volume-delete", verb_delete, NULL, "delete"},
+    {"volume-get", verb_get, NULL, NULL},
+    {"volume-heal", verb_heal, NULL, NULL},
+    {"volume-info", verb_info, NULL, NULL},
+    {"volume-limit", verb_limit, NULL, NULL},
+    {"volume-list", verb_list, verb_process_list, NULL},
+    {"volume-mount", verb_mount, NULL, NULL},
+    {"volume-profile", verb_profile, verb_process_profile, NULL},
+    {"volume-quota", verb_quota, NULL, NULL},
+    {"volume-remove-brick", verb_remove_bricks, NULL, "remove-brick"},
+    {"volume-replace-brick", verb_replace_brick, NULL, "replace-brick"},
+    {"volume-reset", verb_reset, NULL, "reset"},
+    {"volume-reset-brick", verb_reset_brick, NULL, "reset-brick"},
+    {"volume-set", verb_set, NULL, "set"},
+    {"volume-start", verb_start, NULL, "start"},
+    {"volume-status", verb_status, verb_process_status, NULL},
+    {"volume-stop", verb_stop, NULL, "stop"},
 };
 
 /* Hooks run before the verb checks its arguments, so this checks that the volume exists or that its name
@@ -183,7 +196,8 @@ may_run_hooks(const char *hook, const json_t *args)
 }
 
 static int
-verb_run_named(size_t verb, const char *body, size_t bytes, json_t **out, struct problem *why)
+verb_run_named(size_t verb, bool is_of_process, const char *body, size_t bytes, json_t **out,
+               struct problem *why)
 {
     json_error_t flaw;
     json_t *args = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &flaw);
@@ -191,11 +205,11 @@ verb_run_named(size_t verb, const char *body, size_t bytes, json_t **out, struct
     why->err = 0;
     if (!args)
         return problem_set(why, -EINVAL, "the arguments are not JSON: %s", flaw.text);
-    const char *hook = verbs[verb].hook;
+    const char *hook = is_of_process ? NULL : verbs[verb].hook;
 
     if (hook && may_run_hooks(hook, args))
         hooks_run(hook, "pre", args);
-    int err = verbs[verb].run(args, out, why);
+    int err = (is_of_process ? verbs[verb].run_of_process : verbs[verb].run)(args, out, why);
     if (hook && !err)
         hooks_run(hook, "post", args);
     json_decref(args);
@@ -208,21 +222,38 @@ verb_run_named(size_t verb, const char *body, size_t bytes, json_t **out, struct
     return err;
 }
 
+static int
+refuse_of_process(const char *verb, struct problem *why)
+{
+    problem_set(why, -EAGAIN, "this kilnd keeps no volumes: it serves bricks of a glusterd or of volfiles");
+    problem_expected(why,
+                     "a kilnd with --state; of other bricks kiln shows list, status, profile, top, pools, "
+                     "statedump and explain");
+    if (strncmp(verb, "volume-", strlen("volume-")) == 0)
+        problem_type(why, "gluster volume %.40s   # if a glusterd started this kilnd",
+                     verb + strlen("volume-"));
+    return why->err;
+}
+
 int
 verbs_run(const char *verb, const char *body, size_t bytes, json_t **out, struct problem *why)
 {
     *out = NULL;
-    bool has_volumes = atomic_load(&brick_port) != 0;
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verbs[i].name, verb) == 0 && (has_volumes || verbs[i].is_of_process))
-            return verb_run_named(i, body, bytes, out, why);
+    bool is_of_process = !atomic_load(&has_volumes);
+    size_t i = 0;
+
+    while (i < sizeof verbs / sizeof verbs[0] && strcmp(verbs[i].name, verb) != 0)
+        i++;
+    if (i == sizeof verbs / sizeof verbs[0]) {
+        problem_set(why, -ENOSYS, "kilnd %s does not know '%.80s'", PACKAGE_VERSION, verb);
+        problem_expected(why, "a kiln of the same version");
+        return why->err;
     }
-    if (!has_volumes)
-        return problem_set(why, -EAGAIN,
-                           "this kilnd is still starting, or was started without --state");
-    problem_set(why, -ENOSYS, "kilnd %s does not know '%.80s'", PACKAGE_VERSION, verb);
-    problem_expected(why, "a kiln of the same version");
-    return why->err;
+    if (atomic_load(&brick_port) == 0 && verbs[i].run != verb_pools && verbs[i].run != verb_version)
+        return problem_set(why, -EAGAIN, "this kilnd is still starting");
+    if (is_of_process && !verbs[i].run_of_process)
+        return refuse_of_process(verb, why);
+    return verb_run_named(i, is_of_process, body, bytes, out, why);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
@@ -261,7 +292,7 @@ problem_to_json(const struct problem *why)
     if (*why->expected)
         json_object_set_new(json, "expected", json_string(why->expected));
     if (*why->type)
-        json_object_set_new(json, "type", json_string(why->type));
+        json_object_set_new(json, "try", json_string(why->type));
     return json;
 }
 

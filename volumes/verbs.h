@@ -2,7 +2,7 @@
 /* verbs: executes requests about volumes from the management socket: POST /v1/VERB with a JSON object of
  * arguments. The answer is a JSON object. A refused request gets the status 400, 404, 409, 500 or 501, and
  *
- *     {"error": "there is no volume x", "expected": "...", "type": "kiln volume list"}
+ *     {"error": "there is no volume x", "expected": "...", "try": "kiln volume list"}
  *
  * One table has all verbs; kiln(8) uses the same words.
  */
@@ -17,10 +17,13 @@
 struct http_request;
 struct http_answer;
 
-/* Enables the verbs about volumes; before, and in a daemon without --state, they are refused. Any thread.
- * `status` shows `brick_port`; mounting needs `volfile_port`; statedumps go to `dump_dir`, which must stay
- * valid. */
-void verbs_begin(uint16_t brick_port, uint16_t volfile_port, const char *dump_dir);
+/* Enables the verbs that every kilnd has: they describe the bricks of the process, grouped by volume.
+ * `status` shows `brick_port`. `write_dump` writes a statedump and returns 0 or -errno; any thread may call
+ * it. */
+void verbs_begin_process(uint16_t brick_port, int (*write_dump)(char path[4096]));
+/* After that: enables the verbs about volumes, which a daemon without --state refuses. Mounting needs
+ * `volfile_port`. */
+void verbs_begin(uint16_t volfile_port);
 
 /* Handles the route "/v1/ *", which may block. */
 enum { VERBS_BODY_MAX = 1 << 20 };

@@ -541,12 +541,13 @@ graph_new_beside(const struct graph *before, struct volfile *volfile, char *erro
 }
 
 int
-graph_check(xlator_type_find *find_type, struct volfile *volfile, char *error, size_t error_size)
+graph_check(xlator_type_find *find_type, struct volfile *volfile, bool is_strict, char *error,
+            size_t error_size)
 {
     struct graph g = {.find_type = find_type, .volfile = volfile};
     int err = make_layers(&g, error, error_size);
 
-    for (unsigned i = 0; i < g.layer_count && !err; i++) {
+    for (unsigned i = 0; is_strict && i < g.layer_count && !err; i++) {
         const struct volfile_section *s = graph_section_of(volfile, &g.layers[i]);
         char reason[512];
 

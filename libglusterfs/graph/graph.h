@@ -78,8 +78,10 @@ struct graph *graph_new(xlator_type_find *find_type, struct volfile *volfile, co
 struct graph *graph_new_beside(const struct graph *before, struct volfile *volfile, char *error,
                                size_t error_size);
 /* Could a graph be made of this volfile, judging only by its types, options and shape? Nothing is set up;
- * the caller keeps the volfile. 0 or -errno with *error. */
-int graph_check(xlator_type_find *find_type, struct volfile *volfile, char *error, size_t error_size);
+ * the caller keeps the volfile. `is_strict`: a feature that is not built is an error. 0 or -errno with
+ * *error. */
+int graph_check(xlator_type_find *find_type, struct volfile *volfile, bool is_strict, char *error,
+                size_t error_size);
 /* Called after graph_drain(), or for a graph that was never started: no pins but the first. Takes the
  * layers down top first and frees everything, the volfile too. Objects that the brick still owns are
  * reported in the log. NULL allowed. thread: only the caller still has the graph. */

@@ -157,14 +157,14 @@ t "kilnd serves every brick when systemd reports the start" inside 'systemctl re
     [[ $(kiln --json status demo | grep -oE "\"online\": *true" | wc -l) -eq 4 ]]'
 
 # A log in a file instead: an operator who moves the file away reloads kilnd, or has logrotate copy the file.
-inside "echo 'KILND_OPTIONS=\"-l /var/log/kiln/kilnd.log\"' >/etc/default/kilnd && systemctl restart kilnd"
+inside "echo 'log-file = /var/log/kiln/kilnd.log' >>/etc/kiln/kilnd.conf && systemctl restart kilnd"
 t "a reload opens a moved log anew" inside 'mv /var/log/kiln/kilnd.log /root/moved && systemctl reload kilnd && \
     kiln volume set demo user.note moved'
 t "kilnd writes to the new log" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
 t "logrotate keeps the old log" inside 'logrotate -f /etc/logrotate.d/kiln && grep -q "\[volume-set\]" /var/log/kiln/kilnd.log.1 && \
     ! grep -q "\[volume-set\]" /var/log/kiln/kilnd.log && kiln volume set demo user.note rotated'
 t "kilnd writes to the new log after logrotate" until_inside 60 'grep -q "\[volume-set\]" /var/log/kiln/kilnd.log'
-inside "echo 'KILND_OPTIONS=' >/etc/default/kilnd && systemctl restart kilnd"
+inside "sed -i '/^log-file/d' /etc/kiln/kilnd.conf && systemctl restart kilnd"
 t "both mounts work after the restart of kilnd" until_inside 240 'grep -q hello /mnt/k/file && grep -q hello /mnt/s/file'
 
 # Each file is acknowledged when sync has returned 0.
@@ -223,7 +223,7 @@ before=$(inside "$contents" 2>&1)
 t "apt purges all packages" inside 'apt-get purge -y kiln kiln-client libkiln-mempool1 libkiln-mempool-dev'
 is "$(inside "$contents" 2>&1)" "$before" "the bricks are unchanged after the purge"
 is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "the bricks are not empty"
-t "the purge leaves only the volume's description" inside '! ls /etc/default/kilnd /etc/logrotate.d/kiln* /var/log/kiln \
+t "the purge leaves only the volume's description" inside '! ls /etc/kiln /etc/logrotate.d/kiln* /var/log/kiln \
     /lib/systemd/system/kilnd.service && ls /var/lib/kiln/volumes/demo.json'
 t "apt installs the packages again" inside 'apt-get install -y --no-install-recommends /debs/*.deb'
 t "kilnd serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'

@@ -93,7 +93,7 @@ t_not "kilnd knows the state of its volumes" grep -q volume-state-unknown "$T/lo
 rm "$T/state/fill"
 
 KILN_SOCKET=$T/nobody refused 3 'does not answer' volume list
-is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","type":"kiln volume list"}' \
+is "$(kiln_json volume info nosuch || true)" '{"error":"there is no volume nosuch","try":"kiln volume list"}' \
     "errors are JSON when answers are JSON"
 t_not "a second daemon is refused the state" "$KILND" --state "$T/state" -N --port 24999 --management-socket "$T/second"
 is "$(front_state)" "$before" "the refused commands have changed nothing"

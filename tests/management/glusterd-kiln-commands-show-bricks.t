@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# /etc/kiln/kilnd.conf reaches the kilnds that glusterd starts: kiln list, status, top, profile, statedump and explain,
+# and /metrics, show their bricks, with one process for all bricks and with one for each. A wrong line of the file is in
+# the log of the brick. use-kiln.sh names the volumes whose options kilnd refuses before anything is changed.
+# Covers: glusterfsd/config.c, glusterfsd/questions.c, volumes/verbs-process.c, extras/use-kiln.sh
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ $BRICKD == kiln ]] || skip_all "about kilnd alone"
+
+mkdir -p "$T/etc/upper" "$T/etc/work" "$T/mnt"
+mount -t overlay kiln-test -o "lowerdir=/etc,upperdir=$T/etc/upper,workdir=$T/etc/work" /etc
+mkdir -p /etc/kiln
+sed 's/^#metrics-address/metrics-address/' "$source_dir/extras/kilnd.conf" >/etc/kiln/kilnd.conf
+kiln() {
+    "${KILN:-${KILN_BUILD:-$source_dir/build}/kiln}" "$@"
+}
+bricks_in_metrics() {
+    curl -sS --fail --max-time 60 http://127.0.0.1:9421/metrics | grep -c '^gluster_brick_up{'
+}
+bricks_in_status() {
+    kiln "$@" status | grep -c '^Brick localhost:.* Y '
+}
+
+# Before the switch: a volume of stock's whose option kilnd refuses.
+system_cover
+glusterd_start
+gl_create web 1x2
+gl_create odd 1x2
+gl volume set odd network.compression on
+t "use-kiln.sh on names the volume whose option kilnd refuses" fails_with "volume odd: " use_kiln on
+t_not "nothing was changed" test -L /usr/sbin/glusterfsd
+use_kiln on --force >"$T/forced"
+t "use-kiln.sh on --force switches anyway, and still names the volume" grep -q '^volume odd: ' "$T/forced"
+t "the switch is on" use_kiln status
+gl volume reset odd network.compression
+use_kiln on >"$T/again"
+t_not "use-kiln.sh on has no complaint when the option is reset" grep '^volume' "$T/again"
+
+# A process for each brick: the first has the socket and the address of the file.
+gl volume start web
+t "both bricks are online" wait_for 120 "bricks" test "$(bricks_online web)" = 2
+is "$(bricks_in_status)" 1 "kiln status shows the brick of the process at the socket"
+is "$(kiln list)" web "kiln list names the volume"
+own=$(compgen -G '/run/kiln/kilnd.socket.*')
+is "$(bricks_in_status --socket "$own")" 1 "kiln status shows the other brick at the socket with the process id"
+is "$(bricks_in_metrics)" 1 "/metrics shows one process"
+gl volume stop web force
+t_not "no socket stays when the bricks end" compgen -G '/run/kiln/*socket*'
+
+# One process for all.
+gl volume set all cluster.brick-multiplex on
+gl volume start web
+gl volume start odd
+t "all bricks are online" wait_for 120 "bricks" test "$(bricks_online all)" = 4
+is "$(glusterd_brick_pids | wc -l)" 1 "one process serves all bricks"
+is "$(bricks_in_status)" 4 "kiln status shows all bricks"
+is "$(kiln list | sort | tr '\n' ' ')" "odd web " "kiln list names both volumes"
+is "$(bricks_in_metrics)" 4 "/metrics shows all bricks"
+gl_mount web "$T/mnt"
+for i in {1..20}; do
+    dd if=/dev/zero of="$T/mnt/f$i" bs=64k count=1 conv=fsync status=none
+done
+volumes_of_top() {
+    kiln --json top --once | python3 -c 'import json, sys; print(*sorted({b["volume"] for b in json.load(sys.stdin)["bricks"]}))'
+}
+is "$(volumes_of_top)" "odd web" "kiln top shows the bricks of both volumes"
+t "kiln volume profile shows the writes" grep -q '^  writev\|^  WRITE\|^  write' <(kiln volume profile web)
+t "kiln volume profile slow shows the slowest calls" grep -q 'Milliseconds' <(kiln volume profile web slow)
+dump=$(kiln statedump)
+t "kiln statedump prints the name of a file that is there" test -s "$dump"
+t "kiln explain explains the file" grep -q "^Bricks" <(kiln explain "$dump")
+t "kiln pools answers" kiln pools
+t "a verb about volumes names the command of glusterd" fails_with "gluster volume create" kiln volume create x "$T/x"
+umount "$T/mnt"
+gl volume stop web force
+gl volume stop odd force
+
+# A wrong line.
+echo 'log-level = LOUD' >>/etc/kiln/kilnd.conf
+line=$(wc -l </etc/kiln/kilnd.conf)
+t_not "a wrong line keeps the volume from starting" gl volume start web
+t "the log of the brick names file, line, key and expected value" grep -rq \
+    "/etc/kiln/kilnd.conf:$line: log-level = LOUD: expected CRITICAL" /var/log/glusterfs/bricks
+is "$(glusterd_brick_pids)" "" "no brick process runs"
+sed -i '$d' /etc/kiln/kilnd.conf
+t "the volume starts when the line is gone" gl volume start web
