@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,15 +99,18 @@ int
 mount_volume(const struct verb *v, int argc, char **argv)
 {
     struct mount_words words;
-    char own[PATH_MAX];
+    char own[PATH_MAX], make[PATH_MAX + 16];
     long long port = 0;
     struct stat st;
     int status = KILN_DONE;
 
+    snprintf(make, sizeof make, "mkdir -p %s", argv[1]);
     if (argc > 2 && (argc != 4 || strcmp(argv[2], "-o") != 0))
         return usage(v, "'%s': expected -o OPTIONS, or nothing", argv[2]);
-    if (stat(argv[1], &st) < 0 || !S_ISDIR(st.st_mode))
-        return refuse(KILN_REFUSED, "a folder to mount on", NULL, "%s is no folder", argv[1]);
+    bool is_there = stat(argv[1], &st) == 0, is_dead = !is_there && errno == ENOTCONN;
+    if (!is_dead && (!is_there || !S_ISDIR(st.st_mode)))
+        return refuse(KILN_REFUSED, "a folder to mount on", is_there ? NULL : make, "%s %s", argv[1],
+                      is_there ? "is no folder" : "does not exist");
     bool is_own = find_own_client(own, sizeof own);
     if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], &port)))
         return status;
@@ -116,6 +120,8 @@ mount_volume(const struct verb *v, int argc, char **argv)
     char *const command[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, argv[1], NULL};
     if (is_own)
         return run(own, helper);
+    if (is_dead) /* kiln-mount does that by itself */
+        (void)umount2(argv[1], MNT_DETACH | UMOUNT_NOFOLLOW);
     fprintf(stderr, "kiln: kiln-mount is not installed: the stock client mounts\n");
     return run(command[0], command);
 }

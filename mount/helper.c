@@ -17,7 +17,7 @@ enum kind {
     FLAG,    /* --TO */
     SERVERS, /* NAME=A:B: --TO=A --TO=B */
     KERNEL,  /* for mount(2): --fuse-mountopts */
-    ALONE, /* in a process of its own, also if there is a shared one */
+    ALONE, /* in a process of its own; with `to`: NAME=V: --TO=V, an option of the process */
     IGNORED,
     REFUSED, /* `to`: why, for the log of whoever asks; in the man page too */
 };
@@ -29,8 +29,8 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"log-file", VALUE, "log-file"},
-    {"log-level", VALUE, "log-level"},
+    {"log-file", ALONE, "log-file"},
+    {"log-level", ALONE, "log-level"},
     {"attribute-timeout", VALUE, "attribute-timeout"},
     {"entry-timeout", VALUE, "entry-timeout"},
     {"negative-timeout", VALUE, "negative-timeout"},
@@ -210,7 +210,9 @@ translate_option(struct helper *h, const char *name, char *value, bool is_sloppy
         return add(h, "--fuse-mountopts=%s", row->name);
     case ALONE:
         h->is_alone = true;
-        return 0;
+        if (!row->to)
+            return 0;
+        return value ? add(h, "--%s=%s", row->to, value) : fail(h, "option %s: its value is missing", name);
     case REFUSED:
         return fail(h, "option %s: %s", name, row->to);
     default:
@@ -252,7 +254,9 @@ helper_translate(struct helper *h, int argc, char **argv)
     bool is_sloppy = false;
     int option, status = 0;
 
-    *h = (struct helper){0};
+    *h = (struct helper){.is_help = argc == 2 && strcmp(argv[1], "--help") == 0};
+    if (h->is_help)
+        return 0;
     status = add(h, "kiln-mount");
     for (int i = 1; i < argc && !status; i++) /* whether to be sloppy comes anywhere */
         is_sloppy |= strcmp(argv[i], "-s") == 0;
@@ -263,11 +267,11 @@ helper_translate(struct helper *h, int argc, char **argv)
         else if (option == 'r')
             status = add(h, "--read-only");
         else if (option == '?')
-            status = fail(h, "usage: mount.kiln SOURCE DIR [-fnrsvw] [-t TYPE] [-o OPTIONS]");
+            status = fail(h, HELPER_USAGE);
         h->is_fake |= option == 'f';
     }
     if (!status && argc - optind != 2)
-        status = fail(h, "usage: mount.kiln SOURCE DIR [-fnrsvw] [-t TYPE] [-o OPTIONS]");
+        status = fail(h, HELPER_USAGE);
     if (!status && is_bad_place(argv[optind + 1])) {
         fail(h, "%s: nothing is mounted there", argv[optind + 1]);
         return STATUS_PLACE;

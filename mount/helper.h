@@ -11,12 +11,14 @@
 bool helper_is_wanted(const char *program);
 
 #define HELPER_WORDS_MAX 128
+#define HELPER_USAGE "usage: mount.kiln SOURCE DIR [-fnrsvw] [-t TYPE] [-o OPTIONS]"
 
 struct helper {
     char *words[HELPER_WORDS_MAX + 1]; /* of the command line, NULL at the end; each is its own */
     int count;
-    bool is_alone; /* noshared */
+    bool is_alone; /* noshared, or an option of the process, such as log-file */
     bool is_fake;  /* -f: nothing is to be mounted */
+    bool is_help;  /* --help */
     char error[512];
 };
 

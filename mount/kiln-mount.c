@@ -30,6 +30,8 @@
 #include "mem/mem-pool.h"
 #include "mount/helper.h"
 #include "mount/mount.h"
+#include "mount/place.h"
+#include "mount/records.h"
 #include "mount/shared.h"
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
@@ -46,9 +48,10 @@ extern const char *malloc_conf;
 const char *malloc_conf = "narenas:1";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
-static char failure[2048];
+static char failure[2048 + 2 * PATH_MAX];
+static bool is_logging; /* the log is open; before, prepare() prints the failure */
 /* What the mounts have to tell; each is followed by SIGALRM. */
-static atomic_bool is_settled, is_empty;
+static atomic_bool is_settled, is_empty, has_left;
 static int settled_status; /* written before is_settled */
 
 static int __attribute__((format(printf, 2, 3)))
@@ -59,7 +62,8 @@ give_up(int status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(failure, sizeof failure, fmt, ap);
     va_end(ap);
-    log_event(LOG_CRITICAL, NULL, "mount-start-failed", "%s", failure);
+    if (is_logging)
+        log_event(LOG_CRITICAL, NULL, "mount-start-failed", "%s", failure);
     return status;
 }
 
@@ -85,6 +89,49 @@ static void
 empty(void)
 {
     tell(&is_empty);
+}
+
+/* The first mount of a shared process has failed, and other mounts keep the process. */
+static void
+left(const char *which, bool is_last)
+{
+    if (!is_last && strcmp(which, mountpoint) == 0)
+        tell(&has_left);
+}
+
+/* ---- records of shared mounts ---------------------------------------------------------------- */
+
+static void
+save_record(const struct mount_options *o, const char *which)
+{
+    int err = record_save(RECORDS_DIR, o, which);
+
+    if (err) /* the mount works, and does not come back if this process is killed */
+        log_event(LOG_WARNING, NULL, "record-save", "%s: no record of the mount: %s", which, strerror(-err));
+}
+
+static void
+remove_record(const char *which)
+{
+    record_remove(RECORDS_DIR, which);
+}
+
+/* Mounts again what a process that was killed had mounted. */
+static void
+restore_mount(const struct mount_options *recorded, const char *which, char *packet)
+{
+    struct mount_options o = *recorded;
+
+    o.is_restored = true;
+    int err = mounts_add(&o, which, packet, NULL, NULL);
+    if (!err) {
+        log_event(LOG_INFO, NULL, "mount-restored", "%s: mounting again after the process before was killed",
+                  which);
+        return;
+    }
+    if (err != -EEXIST) /* the first mount of this process is the same one */
+        log_event(LOG_ERROR, NULL, "mount-not-restored", "%s: %s", which, strerror(-err));
+    free(packet);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------- */
@@ -120,11 +167,22 @@ start(void)
     err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
-    mounts_begin(&(struct mounts_hooks){.empty = empty});
-    if (options.is_shared && (err = shared_listen(SHARED_SOCKET)))
-        return give_up(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
-    err = mounts_add(&options, mountpoint, NULL, settled, NULL);
-    return err ? give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err)) : 0;
+    struct mounts_hooks hooks = {.empty = empty, .left = left};
+    if (options.is_shared) {
+        hooks.entering = save_record;
+        hooks.leaving = remove_record;
+    }
+    mounts_begin(&hooks);
+    err = options.is_service ? 0 : mounts_add(&options, mountpoint, NULL, settled, NULL);
+    if (err)
+        return give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err));
+    if (!options.is_shared)
+        return 0;
+    records_each(RECORDS_DIR, restore_mount);
+    if (!(err = shared_listen(SHARED_SOCKET)))
+        return 0;
+    (void)mounts_leave(); /* stop() waits for them */
+    return give_up(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
 }
 
 /* After the last mount. */
@@ -151,7 +209,8 @@ act_on(int number)
     case SIGTERM:
     case SIGINT:
         log_event(LOG_INFO, NULL, "mount-stopping", "signal %d: unmounting", number);
-        mounts_leave();
+        if (!mounts_leave())
+            empty();
         break;
     case SIGHUP:
         if ((err = log_reopen()))
@@ -162,7 +221,7 @@ act_on(int number)
     case SIGUSR1:
         /* It logs. */
         (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", dump_name,
-                              mounts_each_graph);
+                              mounts_each_graph, NULL);
         break;
     default:
         break;
@@ -174,12 +233,12 @@ act_on(int number)
 static int
 serve(const sigset_t *signals)
 {
-    bool is_ready = false;
+    bool is_ready = options.is_service;
 
     while (!atomic_load(&is_empty)) {
         act_on(daemon_next_signal(signals));
-        if (!is_ready && atomic_load(&is_settled) && !settled_status) {
-            daemon_ready(0, NULL);
+        if (!is_ready && atomic_load(&is_settled) && (!settled_status || atomic_load(&has_left))) {
+            daemon_ready(settled_status, settled_status ? failure : NULL);
             is_ready = true;
         }
     }
@@ -233,6 +292,17 @@ is_automount(const char *place)
     return statfs(place, &fs) == 0 && fs.f_type == AUTOFS_SUPER_MAGIC;
 }
 
+/* Makes the mount point absolute, and refuses one that has a mount of a volume. A dead mount is replaced. */
+static int
+check_mountpoint(void)
+{
+    if (!realpath(options.mountpoint, mountpoint))
+        return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
+    if (place_look(mountpoint) == PLACE_LIVE)
+        return give_up(EXIT_MOUNTED, MOUNTED_ALREADY, mountpoint, mountpoint);
+    return 0;
+}
+
 /* Problems with the command line that need no daemon to be seen. Paths are made absolute: the daemon goes to
  * the root. */
 static int
@@ -242,16 +312,22 @@ check_options(void)
     const char *given = options.volfile;
 
     if (options.log_level && log_level_parse(options.log_level, &level))
-        return give_up(EXIT_OPTION, "--log-level %s: not a level", options.log_level);
+        return give_up(EXIT_OPTION,
+                       "--log-level %s: expected TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL or NONE",
+                       options.log_level);
     log_set_level(level);
     if (geteuid() != 0)
         return give_up(EXIT_FAILURE, "must be run as root: it mounts");
-    if (!realpath(options.mountpoint, mountpoint))
-        return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
+    int status = options.is_service ? 0 : check_mountpoint();
+    if (status)
+        return status;
     if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
-        return give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno));
-    if (is_automount(mountpoint))
-        options.is_shared = options.joins = false;
+        return strchr(given, '/')
+                   ? give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno))
+                   : give_up(EXIT_FAILURE, "source %s: expected HOST:/%s, or the path of a volfile", given,
+                             given);
+    if (!options.is_service && is_automount(mountpoint))
+        options.is_shared = false;
     return 0;
 }
 
@@ -261,21 +337,53 @@ open_log(void)
     if (!options.log_path && !options.is_foreground)
         options.log_path = default_log();
     int err = log_open(options.log_path);
-    return err ? give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err)) : 0;
+    if (err)
+        return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
+    is_logging = true;
+    return 0;
+}
+
+/* Asks the shared process, or has systemd start that process, or becomes it. A process with a log or a pid
+ * file of its own is not systemd's. */
+static enum shared_outcome
+find_shared(int *status)
+{
+    enum shared_outcome outcome =
+        shared_join(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+
+    if (outcome == SHARED_NONE && !options.log_path && !options.pid_path && !options.is_foreground &&
+        shared_start_service())
+        return shared_await(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+    if (outcome != SHARED_NONE)
+        return outcome;
+    return shared_find(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+}
+
+/* True: this process ends with *status. */
+static bool
+become_service(int *status)
+{
+    int err = shared_become(SHARED_SOCKET);
+
+    *status =
+        err && err != -EWOULDBLOCK ? give_up(EXIT_FAILURE, "%s.lock: %s", SHARED_SOCKET, strerror(-err)) : 0;
+    if (err == -EWOULDBLOCK)
+        log_event(LOG_INFO, NULL, "shared-there",
+                  "another process has the shared mounts already: nothing to do");
+    return err != 0;
 }
 
 /* True: another process has the mount now, or was asked and could not: *status. */
 static bool
 is_done_by_another(int *status)
 {
-    enum shared_outcome outcome = SHARED_NONE;
-
-    if (options.is_shared)
-        outcome = shared_find(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
-    else if (options.joins)
-        outcome = shared_join(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
+    if (options.is_service)
+        return become_service(status);
+    enum shared_outcome outcome = options.is_shared ? find_shared(status) : SHARED_NONE;
     if (outcome == SHARED_FAILED)
         *status = EXIT_FAILURE;
+    if (outcome == SHARED_ELSEWHERE)
+        options.is_shared = false;
     return outcome == SHARED_JOINED || outcome == SHARED_FAILED;
 }
 
@@ -293,8 +401,8 @@ prepare(int *status)
     return is_done;
 }
 
-/* The command line is mount(8)'s. Its words stay as long as the process. True: a process that has other
- * mounts may have this one, too. */
+/* The command line is mount(8)'s. Its words stay as long as the process. True: the shared process may have
+ * the mount. */
 static bool
 be_helper(int *argc, char ***argv)
 {
@@ -303,7 +411,9 @@ be_helper(int *argc, char ***argv)
 
     if (status)
         fprintf(stderr, "mount.kiln: %s\n", helper.error);
-    if (status || helper.is_fake)
+    if (!status && helper.is_help)
+        printf("%s\nOptions: kiln-mount(8)\n", HELPER_USAGE);
+    if (status || helper.is_fake || helper.is_help)
         exit(status);
     *argc = helper.count;
     *argv = helper.words;
@@ -316,8 +426,11 @@ run(const sigset_t *signals)
 {
     int status = 0, err;
 
-    log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION,
-              options.source ? options.source : options.volfile, mountpoint);
+    if (options.is_service)
+        log_event(LOG_INFO, NULL, "mount-service-started", "kiln-mount %s: shared mounts", PACKAGE_VERSION);
+    else
+        log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION,
+                  options.source ? options.source : options.volfile, mountpoint);
     rcu_register_thread();
     if (options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
@@ -357,7 +470,7 @@ main(int argc, char **argv)
 
     log_set_ident(daemon_name);
     mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
-    options.joins = joins;
+    options.is_shared |= joins;
     if (prepare(&status))
         return status;
     umask(0022); /* its own files; those of the mount's users get their modes from the bricks */

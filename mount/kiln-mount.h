@@ -37,13 +37,17 @@ struct mount_options {
     unsigned server_port;
     bool is_foreground, acl, is_read_only;
     bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
-    bool is_shared; /* --shared: join the process that has others, or be it */
-    bool joins;     /* mount.kiln: join it if there is one */
+    bool is_shared;   /* --shared, and mount.kiln by default: join the process that has others, or be it */
+    bool is_service;  /* --serve: be that process, with no mount of its own */
+    bool is_restored; /* replaces the dead mount of a process that was killed, however long that takes */
     const char *xlator_options[MOUNT_XLATOR_OPTIONS_MAX]; /* PATTERN.KEY=VALUE */
     unsigned xlator_option_count;
 };
 
-enum { EXIT_OPTION = 64 };
+enum { EXIT_OPTION = 64, EXIT_MOUNTED = 32 };
+
+/* The message for a mount point that has a mount: a printf format with one %s. */
+#define MOUNTED_ALREADY "%s: a volume is mounted there already; try: umount %s"
 
 /* Fills *o from the command line. Does not return on --help, --version or a bad option. */
 void mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status);

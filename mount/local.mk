@@ -8,6 +8,10 @@ kiln_mount_SOURCES = \
 	mount/mount.c \
 	mount/mount.h \
 	mount/options.c \
+	mount/place.c \
+	mount/place.h \
+	mount/records.c \
+	mount/records.h \
 	mount/shared.c \
 	mount/shared.h \
 	mount/spec.c \
@@ -45,7 +49,7 @@ mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h
 mount_test_helper_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += mount/test-mount
-mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h
+mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h mount/place.c
 mount_test_mount_LDFLAGS = -Wl,--wrap=thread_start -Wl,--wrap=pthread_mutex_lock
 mount_test_mount_LDADD = $(TEST_LIBS)
 

@@ -14,6 +14,7 @@
 #include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
+#include "mount/place.h"
 #include "xlators/mount/fuse/fuse.h"
 
 /* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
@@ -221,7 +222,7 @@ first_text(struct mount *m, size_t *len, char *error, size_t size)
     }
     pthread_mutex_lock(&m->lock);
     m->spec = spec;
-    while (!m->text && !*m->failure && !is_told_to_leave(m))
+    while (!m->text && (!*m->failure || o->is_restored) && !is_told_to_leave(m))
         pthread_cond_wait(&m->changed, &m->lock);
     char *text = m->text;
 
@@ -260,6 +261,13 @@ publish_graph(struct mount *m, struct graph *g)
     (void)wake_and_unlock(m, m->text ? TO_FOLLOW : 0);
 }
 
+static void
+end_graph(struct graph *g)
+{
+    graph_drain(g);
+    graph_free(g);
+}
+
 /* Until it is known what becomes of its bricks. */
 static void
 await_news(struct mount *m)
@@ -273,16 +281,34 @@ await_news(struct mount *m)
         settle(m, 0, NULL);
 }
 
+/* Tells whether the mount is still wanted: the dead mount of a killed process may have been unmounted by
+ * hand. */
+static bool
+mount_is_wanted(struct mount *m, char *error, size_t size)
+{
+    if (!m->options.is_restored || place_is_dead(m->mountpoint))
+        return true;
+    snprintf(error, size, "the dead mount was unmounted meanwhile");
+    return false;
+}
+
 static void
 bring_up(struct mount *m)
 {
     char error[1024] = "";
-    struct graph *g = make_graph(m, error, sizeof error);
+    struct graph *g = mount_is_wanted(m, error, sizeof error) ? make_graph(m, error, sizeof error) : NULL;
     int err = 0;
 
+    if (g && !mount_is_wanted(m, error, sizeof error)) {
+        end_graph(g);
+        g = NULL;
+    }
     if (g) {
         publish_graph(m, g);
-        err = graph_start(g);
+        if (hooks.entering)
+            hooks.entering(&m->options, m->mountpoint);
+        err = place_clear(m->mountpoint);
+        err = err ? err : graph_start(g);
     }
     if (g && !err) {
         await_news(m);
@@ -356,13 +382,6 @@ drop_next(struct mount *m)
     pthread_mutex_lock(&m->lock);
     m->next = NULL;
     pthread_mutex_unlock(&m->lock);
-}
-
-static void
-end_graph(struct graph *g)
-{
-    graph_drain(g);
-    graph_free(g);
 }
 
 /* A graph of the new volfile, which is taken over, with its bricks there. NULL: *error says why. */
@@ -627,7 +646,11 @@ act_until_done(struct mount *m)
             break;
         case TO_LEAVE:
             take_down(m);
+            if (hooks.leaving)
+                hooks.leaving(m->mountpoint);
             bool is_last = leave_list(m);
+            if (hooks.left)
+                hooks.left(m->mountpoint, is_last);
             free_mount(m);
             if (is_last && hooks.empty)
                 hooks.empty();
@@ -658,16 +681,24 @@ mounts_begin(const struct mounts_hooks *wanted)
     fuse_set_hooks(unmounted, file_left);
 }
 
-static bool
+static int
 enter_list(struct mount *m)
 {
-    pthread_mutex_lock(&list_lock);
-    bool enters = !is_closed;
+    const struct mount *other;
+    int err = 0;
 
-    if (enters)
+    pthread_mutex_lock(&list_lock);
+    cds_list_for_each_entry(other, &mounts, link)
+    {
+        if (strcmp(other->mountpoint, m->mountpoint) == 0)
+            err = -EEXIST;
+    }
+    if (is_closed)
+        err = -ESHUTDOWN;
+    if (!err)
         cds_list_add_tail(&m->link, &mounts);
     pthread_mutex_unlock(&list_lock);
-    return enters;
+    return err;
 }
 
 static struct mount *
@@ -698,8 +729,8 @@ mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
     m->settled = settled;
     m->arg = arg;
     m->words = words;
-    bool enters = enter_list(m);
-    int err = enters ? 0 : -ESHUTDOWN;
+    int err = enter_list(m);
+    bool enters = !err;
     if (enters) {
         pthread_mutex_lock(&m->lock);
         err = wake_and_unlock(m, TO_START);
@@ -714,18 +745,21 @@ mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
     return err;
 }
 
-void
+bool
 mounts_leave(void)
 {
     struct mount *m;
 
     pthread_mutex_lock(&list_lock);
+    is_closed |= cds_list_empty(&mounts);
+    bool has_some = !is_closed;
     cds_list_for_each_entry(m, &mounts, link)
     {
         pthread_mutex_lock(&m->lock);
         (void)wake_and_unlock(m, TO_LEAVE);
     }
     pthread_mutex_unlock(&list_lock);
+    return has_some;
 }
 
 void

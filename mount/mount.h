@@ -21,6 +21,12 @@ struct mount;
 struct mounts_hooks {
     /* The last one is gone. From any thread, with no lock held. */
     void (*empty)(void);
+    /* These are called in a mount's thread, with no lock held, and may be NULL. No other mount has the mount
+     * point between `entering`, before it is mounted, and `leaving`, after it was unmounted or has failed.
+     * `left`: another mount may have the mount point; `is_last`: `empty` follows. */
+    void (*entering)(const struct mount_options *o, const char *mountpoint);
+    void (*leaving)(const char *mountpoint);
+    void (*left)(const char *mountpoint, bool is_last);
 };
 
 /* Once, before the first. */
@@ -28,11 +34,13 @@ void mounts_begin(const struct mounts_hooks *hooks);
 /* Begins one. `mountpoint` is absolute and copied; what `o` points to stays until the mount is gone, when its
  * own texts and `words` are freed. `settled` is called once, in a thread of the mount's, with 0, or with the
  * exit status and why; NULL: nobody asks. 0 or -errno: then nothing has begun, and `o` and `words` stay the
- * caller's; -ESHUTDOWN: the last mount has gone, and the process is about to. */
+ * caller's; -ESHUTDOWN: the last mount has gone, and the process is about to; -EEXIST: this process has a
+ * mount on this mount point. A dead mount on the mount point is replaced (place.h). */
 int mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
                void (*settled)(int status, const char *why, void *arg), void *arg);
-/* All are unmounted. Returns at once: `empty` follows. */
-void mounts_leave(void);
+/* All are unmounted. Returns at once: `empty` follows. False: there is none, and none can be added any more.
+ * */
+bool mounts_leave(void);
 /* All ask for their volfiles again. */
 void mounts_refetch(void);
 /* Waits until no thread of a mount's runs any more. After `empty`. */

@@ -14,7 +14,7 @@
 #include "rpc/client/glusterd-calls.h"
 #include "rpc/transport/tls-config.h"
 
-const char *argp_program_version = PACKAGE_STRING;
+const char *argp_program_version = "kiln-mount " PACKAGE_VERSION;
 
 enum {
     KEY_ATTR_TIMEOUT = 0x100,
@@ -36,6 +36,7 @@ enum {
     KEY_SUBDIR,
     KEY_KERNEL,
     KEY_SHARED,
+    KEY_SERVE,
     KEY_DEBUG,
     KEY_CLIENT_PID,
     KEY_TOP,
@@ -96,6 +97,11 @@ static const struct argp_option table[] = {
      0},
     {"acl", KEY_ACL, NULL, 0, "enable POSIX ACLs", 0},
     {"shared", KEY_SHARED, NULL, 0, "serve all shared mounts from one process", 0},
+    {"serve", KEY_SERVE, NULL, 0,
+     "be the process of the shared mounts, without a mount of its own yet, and take back the mounts of such "
+     "a process "
+     "that was killed: for kiln-mount.service",
+     0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "refuse changes", 0},
     {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
      "mount options for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, "
@@ -271,7 +277,7 @@ name_source(struct mount_options *o, struct argp_state *state)
 {
     char *text;
 
-    if (o->source || !o->server_count)
+    if (o->source || !o->server_count || o->is_service)
         return;
     if (asprintf(&text, "%s:%s%s%s", o->servers[0], o->volume[0] == '/' ? "" : "/", o->volume,
                  o->subdir ? o->subdir : "") < 0)
@@ -282,6 +288,10 @@ name_source(struct mount_options *o, struct argp_state *state)
 static void
 check_options(struct mount_options *o, struct argp_state *state)
 {
+    if (o->is_service && (o->volfile || o->server_count || o->mountpoint))
+        argp_error(state, "--serve takes no volume and no mount point");
+    if (o->is_service)
+        return;
     if (!o->volfile && !o->server_count)
         argp_error(
             state,
@@ -362,6 +372,9 @@ take_other_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SHARED:
         o->is_shared = true;
+        break;
+    case KEY_SERVE:
+        o->is_service = o->is_shared = true;
         break;
     case KEY_READ_ONLY:
         o->is_read_only = true;
@@ -450,7 +463,8 @@ mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_opti
                "\vReturns when the mount is ready, and serves it in the background. Signals: TERM and INT "
                "unmount "
                "and exit 0; HUP reopens the log and fetches the volfile again; USR1 writes a statedump.\n"
-               "Exit status: 0; 1 the mount failed; 64 wrong command line.",
+               "Exit status: 0; 1 the mount failed; 32 a volume is mounted there already; 64 wrong command "
+               "line.",
     };
 
     *o = (struct mount_options){.server_port = GLUSTERD_PORT};

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "log/log.h"
@@ -94,9 +97,9 @@ put_row(struct packet *p, const struct row *row, const struct mount_options *o)
 
 /* Two processes in one mount namespace read the same here. */
 static void
-name_namespace(char *out, size_t size)
+name_namespace(const char *link, char *out, size_t size)
 {
-    ssize_t n = readlink("/proc/self/ns/mnt", out, size - 1);
+    ssize_t n = readlink(link, out, size - 1);
 
     out[n < 0 ? 0 : n] = '\0';
 }
@@ -107,7 +110,7 @@ shared_encode(const struct mount_options *o, const char *mountpoint, char *out, 
     struct packet p = {.bytes = out, .size = size};
     char place[64];
 
-    name_namespace(place, sizeof place);
+    name_namespace("/proc/self/ns/mnt", place, sizeof place);
     put(&p, "namespace", place);
     put(&p, "mountpoint", mountpoint);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -157,7 +160,7 @@ shared_decode(char *packet, size_t bytes, struct mount_options *o, const char **
     *bad_word = "the end";
     if (!bytes || packet[bytes - 1])
         return -EINVAL;
-    name_namespace(place, sizeof place);
+    name_namespace("/proc/self/ns/mnt", place, sizeof place);
     for (char *word = packet, *next; word < packet + bytes; word = next) {
         char *equals = strchr(word, '=');
 
@@ -192,6 +195,22 @@ socket_at(const char *path, struct sockaddr_un *to)
     return fd < 0 ? -errno : fd;
 }
 
+/* Tells whether the process at the other end sees the same mounts. */
+static bool
+is_in_namespace(int fd)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+    char name[64], own[64], other[64];
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return true;
+    snprintf(name, sizeof name, "/proc/%d/ns/mnt", (int)who.pid);
+    name_namespace("/proc/self/ns/mnt", own, sizeof own);
+    name_namespace(name, other, sizeof other);
+    return !*other || strcmp(own, other) == 0;
+}
+
 static bool
 is_root(int fd)
 {
@@ -211,6 +230,8 @@ exchange(int fd, const char *packet, size_t bytes, int *status, char *why, size_
         snprintf(why, why_size, "the socket is not root's");
         return SHARED_FAILED;
     }
+    if (!is_in_namespace(fd))
+        return SHARED_ELSEWHERE;
     if (send(fd, packet, bytes, MSG_NOSIGNAL) < 0)
         return SHARED_NONE;
     ssize_t n = recv(fd, reply, sizeof reply - 1, 0);
@@ -286,9 +307,64 @@ shared_find(const char *path, const struct mount_options *o, const char *mountpo
             return SHARED_FAILED;
         }
     }
-    snprintf(why, why_size, "who holds %s.lock has not begun to answer for a minute", path);
+    snprintf(why, why_size, "the process that holds %s.lock has not begun to answer for a minute", path);
     return SHARED_FAILED;
 }
+
+enum shared_outcome
+shared_await(const char *path, const struct mount_options *o, const char *mountpoint, int *status, char *why,
+             size_t why_size)
+{
+    for (int i = 0; i < AGAIN_MAX; i++, usleep(AGAIN_US)) {
+        enum shared_outcome outcome = shared_join(path, o, mountpoint, status, why, why_size);
+
+        if (outcome != SHARED_NONE)
+            return outcome;
+    }
+    snprintf(why, why_size, SHARED_SERVICE " was started and does not answer at %s; its log: journalctl -u "
+             SHARED_SERVICE, path);
+    return SHARED_FAILED;
+}
+
+int
+shared_become(const char *path)
+{
+    return take_lock(path);
+}
+
+/* ---- systemd --------------------------------------------------------------------------------- */
+
+/* Tells whether systemd runs this machine and sees the same mounts. */
+static bool
+has_systemd(void)
+{
+    char own[64], its[64];
+
+    name_namespace("/proc/self/ns/mnt", own, sizeof own);
+    name_namespace("/proc/1/ns/mnt", its, sizeof its);
+    return access("/run/systemd/system", F_OK) == 0 && strcmp(own, its) == 0;
+}
+
+bool
+shared_start_service(void)
+{
+    static char *const argv[] = {"systemctl", "-q", "start", SHARED_SERVICE, NULL};
+    posix_spawn_file_actions_t quiet;
+    int status = -1;
+    pid_t pid;
+
+    if (!has_systemd() || posix_spawn_file_actions_init(&quiet))
+        return false;
+    /* the unit of an older package, or of none, is no error here */
+    int err = posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    err = err ? err : posix_spawnp(&pid, argv[0], &quiet, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&quiet);
+    while (!err && waitpid(pid, &status, 0) < 0)
+        err = errno == EINTR ? 0 : errno;
+    return !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- answering ------------------------------------------------------------------------------- */
 
 static void
 reply(int fd, int status, const char *why)
@@ -315,7 +391,7 @@ take_request(int fd, char *packet, size_t bytes)
 {
     struct mount_options o;
     const char *mountpoint, *word;
-    char why[256];
+    char why[2 * PATH_MAX + 128];
 
     if (shared_decode(packet, bytes, &o, &mountpoint, &word)) {
         snprintf(why, sizeof why, "the shared process does not take %s", word);
@@ -326,11 +402,12 @@ take_request(int fd, char *packet, size_t bytes)
     int err = mounts_add(&o, mountpoint, packet, settled, (void *)(intptr_t)fd);
     if (!err)
         return;
-    free(packet);
-    if (err == -ESHUTDOWN) /* who asks finds nobody here soon, and then takes our place */
+    snprintf(why, sizeof why, MOUNTED_ALREADY, mountpoint, mountpoint);
+    if (err == -ESHUTDOWN) /* the client finds no process here soon, and then takes the place of this one */
         close(fd);
     else
-        reply(fd, EXIT_FAILURE, strerror(-err));
+        reply(fd, err == -EEXIST ? EXIT_MOUNTED : EXIT_FAILURE, err == -EEXIST ? why : strerror(-err));
+    free(packet);
 }
 
 static void

@@ -18,6 +18,7 @@
 enum shared_outcome {
     SHARED_JOINED, /* the other process has answered: *status and *why */
     SHARED_NONE,   /* no process listens */
+    SHARED_ELSEWHERE, /* the process is in another mount namespace: its mounts would not be seen here */
     SHARED_FIRST,  /* shared_find() only: the lock is ours */
     SHARED_FAILED, /* *why */
 };
@@ -28,6 +29,17 @@ enum shared_outcome shared_join(const char *path, const struct mount_options *o,
 /* The same, or become that process: waits while another is on its way up or down, for a minute at most. */
 enum shared_outcome shared_find(const char *path, const struct mount_options *o, const char *mountpoint,
                                 int *status, char *why, size_t why_size);
+/* Has systemd start the service that is the shared process, so that the process does not end with the session
+ * or the mount unit that asks first. True: a process is on its way, which shared_await() asks. False: there
+ * is no systemd here, or it has no such service. */
+#define SHARED_SERVICE "kiln-mount.service"
+bool shared_start_service(void);
+/* As shared_join(), again and again for a minute at most. */
+enum shared_outcome shared_await(const char *path, const struct mount_options *o, const char *mountpoint,
+                                 int *status, char *why, size_t why_size);
+/* Becomes the process of that service: takes the lock. 0 or -errno; -EWOULDBLOCK: another process has the
+ * lock. */
+int shared_become(const char *path);
 /* After SHARED_FIRST: requests are taken, by a thread of its own, and become mounts_add(). 0 or -errno. */
 int shared_listen(const char *path);
 /* After the last mount: nothing is taken any more, the lock is free for another process. */

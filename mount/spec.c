@@ -21,6 +21,7 @@ enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and what it 
 
 struct server {
     struct spec *spec;
+    char *host;
     struct rpc_client *client; /* made by spec_new(), all of them */
     /* under the spec's lock: */
     enum fetch fetch;
@@ -32,12 +33,51 @@ struct spec {
     const struct spec_ops *ops;
     void *arg;
     char *id;
+    uint16_t port;
     pthread_mutex_t lock; /* nothing is called with it held but rpc_client_start() */
     pthread_cond_t changed;
     bool is_closing;
     unsigned count;
     struct server servers[];
 };
+
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+/* The key of a volfile is the name of the volume, with or without a slash. */
+static const char *
+volume_of_id(const char *id)
+{
+    return id + (*id == '/');
+}
+
+/* Puts into words why a server, which answers, has sent no volfile. */
+static void
+put_refusal(const struct server *v, int err, char *out, size_t size)
+{
+    const char *volume = volume_of_id(v->spec->id);
+
+    if (err == -ENOENT)
+        snprintf(out, size, "%s has no volume %s; its volumes: kiln list, or gluster volume list, there",
+                 v->host, volume);
+    else if (err == -EAGAIN)
+        snprintf(out, size, "volume %s is not started; on %s: kiln start %s, or gluster volume start %s",
+                 volume, v->host, volume, volume);
+    else
+        snprintf(out, size, "%s sends no volfile of volume %s: %s", v->host, volume, strerror(-err));
+}
+
+/* Puts into words why a server does not answer. */
+static void
+put_silence(const struct server *v, int err, char *out, size_t size)
+{
+    if (err == -EADDRNOTAVAIL)
+        snprintf(out, size, "host %s is not known: no address for that name", v->host);
+    else if (err == -EAGAIN)
+        snprintf(out, size, "host %s is not known: no name server answers", v->host);
+    else
+        snprintf(out, size, "no glusterd or kilnd answers at %s, port %u: %s", v->host, v->spec->port,
+                 strerror(-err));
+}
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -83,8 +123,7 @@ fetched(struct rpc_reply *r, void *arg)
     if (!err) {
         s->ops->text(s->arg, spec.text, spec.bytes);
     } else if (err != -ENOTCONN) { /* the next connection asks again */
-        snprintf(why, sizeof why, "%s has no volfile %s: %s", rpc_client_name(v->client), s->id,
-                 strerror(-err));
+        put_refusal(v, err, why, sizeof why);
         s->ops->failed(s->arg, why);
     }
     arena_release(&arena);
@@ -144,13 +183,11 @@ start(struct server *v)
 }
 
 static void
-server_failed(struct server *v, const char *cause)
+server_failed(struct server *v, const char *why)
 {
     struct spec *s = v->spec;
     bool is_last = true;
-    char why[512];
 
-    snprintf(why, sizeof why, "%s: %s", rpc_client_name(v->client), cause);
     pthread_mutex_lock(&s->lock);
     bool is_news = !v->has_failed;
 
@@ -169,22 +206,27 @@ server_failed(struct server *v, const char *cause)
 static void
 unreachable(struct rpc_client *c, int err, void *arg)
 {
+    char why[512];
+
     (void)c;
-    server_failed(arg, strerror(-err));
+    put_silence(arg, err, why, sizeof why);
+    server_failed(arg, why);
 }
 
 static void
 down(struct rpc_client *c, bool was_up, void *arg)
 {
     struct server *v = arg;
-    char why[512];
+    char why[512], cause[512];
 
     rpc_client_tls_failure(c, why, sizeof why);
     if (!*why && count_unanswered(v, true) >= UNANSWERED_MAX)
         snprintf(why, sizeof why,
                  "it ends connections without an answer: does it demand TLS (secure-access)?");
-    if (*why)
-        server_failed(v, why);
+    if (*why) {
+        snprintf(cause, sizeof cause, "%s: %.400s", rpc_client_name(c), why);
+        server_failed(v, cause);
+    }
     if (!was_up || *why)
         return;
     pthread_mutex_lock(&v->spec->lock);
@@ -225,6 +267,8 @@ make_server(struct server *v, struct spec *s, const char *host, uint16_t port)
 
     snprintf(name, sizeof name, "glusterd at %s", host);
     v->spec = s;
+    if (!(v->host = strdup(host)))
+        return -ENOMEM;
     v->client = rpc_client_new(&(struct rpc_client_options){.name = name,
                                                             .where = {.host = host,
                                                                       .port = port,
@@ -233,6 +277,8 @@ make_server(struct server *v, struct spec *s, const char *host, uint16_t port)
                                                             .retry_max_ms = RETRY_MS,
                                                             .is_trusted = true},
                                &client_ops, v, &err);
+    if (err)
+        free(v->host); /* the server does not count */
     return err;
 }
 
@@ -247,6 +293,7 @@ spec_new(const char *const *servers, unsigned count, uint16_t port, const char *
         return NULL;
     s->ops = ops;
     s->arg = arg;
+    s->port = port;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     *err = (s->id = strdup(id)) ? 0 : -ENOMEM;
@@ -278,6 +325,8 @@ spec_free(struct spec *s)
     pthread_mutex_unlock(&s->lock);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
+    for (unsigned i = 0; i < s->count; i++)
+        free(s->servers[i].host);
     free(s->id);
     free(s);
 }

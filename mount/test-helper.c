@@ -90,6 +90,12 @@ START_TEST(a_process_of_its_own_is_asked_for)
     ck_assert_str_eq(options_made(), "");
     ck_assert(h.is_alone);
     helper_free(&h);
+    ck_assert_int_eq(translate("log-file=/l", NULL), 0);
+    ck_assert(h.is_alone);
+    helper_free(&h);
+    ck_assert_int_eq(translate("ro,attribute-timeout=5", NULL), 0);
+    ck_assert(!h.is_alone);
+    helper_free(&h);
 }
 END_TEST
 

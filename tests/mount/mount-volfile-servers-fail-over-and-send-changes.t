@@ -84,7 +84,7 @@ mv "$T/v.vol" "$T/away.vol"
 status=0
 "$KILN_MOUNT" -l "$log" 127.0.0.1:/other "$mnt" >"$T/refused.out" 2>&1 || status=$?
 is "$status" 1 "an unknown volume is refused"
-t "the message names the unknown volume" grep -q "has no volfile /other: No such file" "$T/refused.out"
+t "the message names the unknown volume" grep -q "127.0.0.1 has no volume other; its volumes: kiln list" "$T/refused.out"
 t_not "the unknown volume is not mounted" mount_is_listed "$mnt"
 t_not "the mounts leaked no object" grep -E 'graph-audit|graph-inodes-left|fuse-audit' "$log"
 kill "$server"
