@@ -320,6 +320,7 @@ run_below(const char *parent, double seconds, struct result results[LOADS])
 
 struct bench {
     double seconds;
+    double load; /* average of the last minute before the measurement; -1: not known */
     struct result volume[LOADS], bare[LOADS];
 };
 
@@ -366,8 +367,8 @@ show_as_json(const char *name, const struct bench *b, const char *parent)
     for (size_t i = 0; i < LOADS; i++)
         json_array_append_new(list, json_pack("{ss so so}", "load", loads[i].name, "volume",
                                               describe(&b->volume[i]), "bare", describe(&b->bare[i])));
-    json_t *all = json_pack("{ss ss sf so}", "name", name, "bare_folder", parent, "seconds", b->seconds,
-                            "loads", list);
+    json_t *all = json_pack("{ss ss sf sf so}", "name", name, "bare_folder", parent, "seconds", b->seconds,
+                            "load_average", b->load, "loads", list);
     int status = all ? show_json(all) : KILN_REFUSED;
     json_decref(all);
     return status;
@@ -399,6 +400,10 @@ show_table(const char *name, const struct bench *b, const char *parent)
         show_side(&loads[i], &b->bare[i]);
         printf(" | %5.1f %%\n", bare > 0 ? 100 * b->volume[i].a_second / bare : 0);
     }
+    if (b->load >= 0)
+        printf("Load average of this machine before the measurement: %.1f on %ld processors%s\n", b->load,
+               sysconf(_SC_NPROCESSORS_ONLN),
+               b->load > (double)sysconf(_SC_NPROCESSORS_ONLN) ? ": other work slows both down" : "");
     return KILN_DONE;
 }
 
@@ -413,6 +418,8 @@ bench(const struct verb *v, int argc, char **argv)
         b.seconds = strtod(argv[1], &end);
     if (end && (*end || !(b.seconds >= 0.1) || b.seconds > SECONDS_MAX))
         return usage(v, "'%s': expected 0.1 to %d seconds for each load", argv[1], SECONDS_MAX);
+    if (getloadavg(&b.load, 1) != 1)
+        b.load = -1; /* not known */
     int status = find_bare(argv[0], parent);
     signal(SIGINT, stop); /* what was mounted and written goes again */
     signal(SIGTERM, stop);

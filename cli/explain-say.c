@@ -411,24 +411,67 @@ put_stages(const char *line, long long total, char *out, size_t size)
     }
 }
 
+/* A call of a section about slow calls. */
+struct slow_call {
+    const char *brick, *text;
+    long long total_us;
+};
+
+enum { SLOW_SAID = 10, SLOW_US = 10000, SLOW_MAX = 16384 };
+
+struct slow_calls {
+    struct slow_call *list;
+    size_t count;
+};
+
 static void
-say_slow(json_t *out, const char *name, const json_t *section)
+collect_slow(struct slow_calls *all, const char *brick, const json_t *section)
 {
     const json_t *line;
     size_t i;
 
     json_array_foreach(json_object_get(section, "lines"), i, line)
     {
-        const char *text = part(line, 1), *object = strstr(text, " object=");
-        char fop[32] = "", stages[512], time[32];
+        const char *text = part(line, 1);
 
-        if (!begins(part(line, 0), "slow.") || !object || sscanf(text, "fop=%31s", fop) != 1)
-            continue;
-        long long total = word_number(text, " total_us=");
-        put_stages(text, total, stages, sizeof stages);
-        say(out, "%s: %s of %s took %s, %lld s before: %s.", name, fop, object + strlen(" object="),
-            time_text(total, time), word_number(text, " age_s="), stages);
+        if (begins(part(line, 0), "slow.") && strstr(text, " object=") && all->count < SLOW_MAX)
+            all->list[all->count++] = (struct slow_call){brick, text, word_number(text, " total_us=")};
     }
+}
+
+static int
+explain_by_time(const void *a, const void *b)
+{
+    const struct slow_call *x = a, *y = b;
+
+    return (y->total_us > x->total_us) - (y->total_us < x->total_us);
+}
+
+static void
+say_slow_call(json_t *out, const struct slow_call *call)
+{
+    const char *object = strstr(call->text, " object=") + strlen(" object=");
+    char fop[32] = "call", stages[512], time[32];
+
+    (void)sscanf(call->text, "fop=%31s", fop);
+    put_stages(call->text, call->total_us, stages, sizeof stages);
+    say(out, "%s: %s of %s took %s, %lld s before: %s.", call->brick, fop, object,
+        time_text(call->total_us, time), word_number(call->text, " age_s="), stages);
+}
+
+/* The slowest calls of all bricks. Shorter calls than SLOW_US are nothing to explain: one sentence is enough.
+ * */
+static void
+say_slowest(json_t *out, struct slow_calls *all)
+{
+    char time[32], least[32];
+
+    qsort(all->list, all->count, sizeof *all->list, explain_by_time);
+    if (all->count > 0 && all->list[0].total_us < SLOW_US)
+        say(out, "Nothing is slow: no call took %s. The slowest one took %s.", time_text(SLOW_US, least),
+            time_text(all->list[0].total_us, time));
+    for (size_t i = 0; i < all->count && i < SLOW_SAID && all->list[i].total_us >= SLOW_US; i++)
+        say_slow_call(out, &all->list[i]);
 }
 
 json_t *
@@ -436,9 +479,10 @@ explain_say(const json_t *dump)
 {
     json_t *memory = json_array(), *waits = json_array(), *bricks = json_array();
     json_t *slow = json_array();
+    struct slow_calls calls = {.list = calloc(SLOW_MAX, sizeof *calls.list)};
     const json_t *s;
     const char *brick = "?";
-    bool is_good = memory && waits && bricks && slow && say_memory(memory, dump);
+    bool is_good = memory && waits && bricks && slow && calls.list && say_memory(memory, dump);
     size_t i;
 
     json_array_foreach(json_object_get(dump, "sections"), i, s)
@@ -451,11 +495,15 @@ explain_say(const json_t *dump)
         } else if (begins(title, "xlator.performance/io-threads.")) {
             say_queue(waits, brick, s);
         } else if (begins(title, "xlator.debug/io-stats.")) {
-            say_slow(slow, brick, s);
+            if (calls.list)
+                collect_slow(&calls, brick, s);
         } else if (begins(title, "xlator.features.locks.") && *value_of(s, "path")) {
             is_good = is_good && say_locks(waits, s);
         }
     }
+    if (calls.list)
+        say_slowest(slow, &calls);
+    free(calls.list);
     json_t *all =
         json_pack("{so so so so}", "memory", memory, "waits", waits, "bricks", bricks, "slow", slow);
     if (is_good)

@@ -80,7 +80,7 @@ explain(const struct verb *v, int argc, char **argv)
         status = show_json(all);
     } else {
         show_part(all, "waits", "What waits", "Nothing.");
-        show_part(all, "slow", "The slowest calls of ten minutes", "None took 0.1 ms.");
+        show_part(all, "slow", "The ten slowest calls of ten minutes", "None took 0.1 ms.");
         show_part(all, "memory", "Where memory is", "The dump does not tell.");
         show_part(all, "bricks", "Bricks", "There is none.");
     }

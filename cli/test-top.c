@@ -30,6 +30,7 @@ setup(void)
 {
     rates = json_loads(answer, 0, NULL);
     ck_assert_ptr_nonnull(rates);
+    top_name_bricks(rates);
 }
 
 static void
@@ -54,31 +55,109 @@ expect_lines(unsigned view, unsigned sorted_by, bool is_reversed, int width, con
 
 START_TEST(bricks_in_80_columns)
 {
-    expect_lines(0, 1, false, 80,
-                 "brick      OPS/S    p50    p99  rd/s  wr/s queue  open cli  lock wait   mem cpu%",
-                 "/a           101   99us   99us     0  404k     7     4   1     7    1  121k 25.0");
-    expect_lines(0, 0, true, 80,
-                 "BRICK      ops/s    p50    p99  rd/s  wr/s queue  open cli  lock wait   mem cpu%",
-                 "/b?            0    0us    0us  1.0k     0     0     0   0     0    0     0  0.0");
+    expect_lines(TOP_BRICKS, 1, false, 80,
+                 "brick                  OPS/S    p50    p99  rd/s  wr/s queue cli  lock wait cpu%",
+                 "v:a                      101   99us   99us     0  404k     7   1     7    1 25.0");
+    expect_lines(TOP_BRICKS, 0, true, 80,
+                 "BRICK                  ops/s    p50    p99  rd/s  wr/s queue cli  lock wait cpu%",
+                 "w:b?                       0    0us    0us  1.0k     0     0   0     0    0  0.0");
+}
+END_TEST
+
+START_TEST(wide_screens_have_more_columns)
+{
+    expect_lines(
+        TOP_BRICKS, 1, false, 92,
+        "brick                  OPS/S    p50    p99  rd/s  wr/s queue  open cli  lock wait   mem cpu%",
+        "v:a                      101   99us   99us     0  404k     7     4   1     7    1  121k 25.0");
+    expect_lines(TOP_BRICKS, 1, false, 160,
+                 "brick                                     OPS/S    p50    p99  rd/s  wr/s queue  open cli  "
+                 "lock wait   "
+                 "mem cpu% path                                            ",
+                 "v:a                                         101   99us   99us     0  404k     7     4   1  "
+                 "   7    1  "
+                 "121k 25.0 /a                                              ");
+}
+END_TEST
+
+START_TEST(volumes_are_the_sums_of_their_bricks)
+{
+    expect_lines(TOP_VOLUMES, 2, false, 80,
+                 "volume               bricks  OPS/S    p99  rd/s  wr/s queue cli  lock wait  cpu%",
+                 "v                         1    101   99us     0  404k     7   1     7    1  25.0");
+}
+END_TEST
+
+START_TEST(the_sum_of_all_is_a_row)
+{
+    char line[256];
+    json_t *rows = top_rows(&top_views[TOP_BRICKS], rates, 1, false);
+    json_t *sum = top_sum(&top_views[TOP_BRICKS], rows);
+
+    top_line(&top_views[TOP_BRICKS], sum, 1, 80, line, sizeof line);
+    ck_assert_str_eq(line,
+                     "all 2 bricks             101   99us   99us  1.0k  404k     7   1     7    1 25.0");
+    json_decref(sum);
+    ck_assert_ptr_null(top_sum(&top_views[TOP_FOPS], rows));
+    rows = top_filter(rows, "w:");
+    ck_assert_uint_eq(json_array_size(rows), 1);
+    ck_assert_ptr_null(top_sum(&top_views[TOP_BRICKS], rows)); /* one row is its own sum */
+    rows = top_filter(rows, "");
+    ck_assert_uint_eq(json_array_size(rows), 1);
+    json_decref(rows);
+}
+END_TEST
+
+START_TEST(names_tell_bricks_of_a_volume_apart)
+{
+    static const struct {
+        const char *brick, *volume, *name;
+    } bricks[] = {{"/srv/b1/data", "web", "web:b1/data"},
+                  {"/srv/b2/data", "web", "web:b2/data"},
+                  {"/srv/b1/data2", "mail", "mail:data2"},
+                  {"/x", "", "x"},
+                  {"/a/b", "", "b"}};
+    json_t *list = json_array(), *answered = json_pack("{so}", "bricks", list);
+
+    for (size_t i = 0; i < sizeof bricks / sizeof bricks[0]; i++)
+        json_array_append_new(list,
+                              json_pack("{ss ss}", "brick", bricks[i].brick, "volume", bricks[i].volume));
+    top_name_bricks(answered);
+    for (size_t i = 0; i < sizeof bricks / sizeof bricks[0]; i++)
+        ck_assert_str_eq(json_string_value(json_object_get(json_array_get(list, i), "name")), bricks[i].name);
+    json_decref(answered);
+}
+END_TEST
+
+START_TEST(long_names_keep_volume_and_end)
+{
+    json_t *row =
+        json_pack("{ss ss}", "name", "quickstart-of-a-volume:a/very/long/way/to/the/brick1", "brick", "");
+    char line[256];
+
+    top_line(&top_views[TOP_BRICKS], row, 1, 80, line, sizeof line);
+    line[21] = '\0';
+    ck_assert_str_eq(line, "quickstart/the/brick1");
+    json_decref(row);
 }
 END_TEST
 
 START_TEST(fops_and_clients)
 {
-    expect_lines(1, 2, false, 64,
-                 "brick               fop              OPS/S     p50     p99 time%",
-                 "/a                  writev             101    99us    99us 100.0");
-    expect_lines(2, 3, false, 79,
-                 "brick               client           from                     IN/S  out/s  lock",
-                 "/a                  fuse             192.0.2.1:1023           2.0k    200     8");
+    expect_lines(TOP_FOPS, 2, false, 66,
+                 "brick                 fop              OPS/S     p50     p99 time%",
+                 "v:a                   writev             101    99us    99us 100.0");
+    expect_lines(TOP_CLIENTS, 3, false, 80,
+                 "brick                client           from                     IN/S  out/s  lock",
+                 "v:a                  fuse             192.0.2.1:1023           2.0k    200     8");
 }
 END_TEST
 
 START_TEST(slow_calls)
 {
-    expect_lines(3, 2, false, 80,
-                 "what         fop        TOTAL worker  queue  locks   disk  reply ago s brick    ",
-                 "/f           writev     5.0ms  1.0us  2.0us  3.0us  4.9ms    0us     5 /a       ");
+    expect_lines(TOP_SLOW, 2, false, 80,
+                 "what            fop        TOTAL  queue  locks   disk ago s brick               ",
+                 "/f              writev     5.0ms  2.0us  3.0us  4.9ms     5 v:a                 ");
 }
 END_TEST
 
@@ -102,6 +181,11 @@ test_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, bricks_in_80_columns);
+    tcase_add_test(t, wide_screens_have_more_columns);
+    tcase_add_test(t, volumes_are_the_sums_of_their_bricks);
+    tcase_add_test(t, the_sum_of_all_is_a_row);
+    tcase_add_test(t, names_tell_bricks_of_a_volume_apart);
+    tcase_add_test(t, long_names_keep_volume_and_end);
     tcase_add_test(t, fops_and_clients);
     tcase_add_test(t, slow_calls);
     tcase_add_test(t, the_process);

@@ -7,13 +7,76 @@
 #include "cli/top.h"
 
 enum kind { TEXT, COUNT, BYTES, MICROSECONDS, PERCENT };
+/* The first column takes spare width up to FIRST_MAX, the last one the rest if it is a text. */
+enum { FIRST_MAX = 40, WIDTH_MORE = 92, WIDTH_PATHS = 124 };
 
 struct top_column {
     const char *title;
     const char *key;
     enum kind kind;
     int width;
+    int from_width; /* the column is shown on screens of this width or more */
 };
+
+/* ---- names of bricks ------------------------------------------------------------------------- */
+
+static const char *
+row_text(const json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+
+    return text ? text : "";
+}
+
+/* The last components of a path: 1 is the last one. */
+static const char *
+tail_of(const char *path, unsigned components)
+{
+    const char *at = path + strlen(path);
+
+    while (at > path && components > 0) {
+        at--;
+        if (*at == '/' && --components == 0)
+            return at + 1;
+    }
+    return at;
+}
+
+/* Tells whether another brick of the volume has the same last components. */
+static bool
+is_tail_shared(const json_t *bricks, const json_t *brick, unsigned components)
+{
+    const char *tail = tail_of(row_text(brick, "brick"), components);
+    const json_t *other;
+    size_t i;
+
+    json_array_foreach(bricks, i, other)
+    {
+        if (other != brick && strcmp(row_text(other, "volume"), row_text(brick, "volume")) == 0 &&
+            strcmp(tail_of(row_text(other, "brick"), components), tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+void
+top_name_bricks(json_t *rates)
+{
+    const json_t *bricks = json_object_get(rates, "bricks");
+    json_t *brick;
+    size_t i;
+
+    json_array_foreach(bricks, i, brick)
+    {
+        const char *volume = row_text(brick, "volume"), *path = row_text(brick, "brick");
+        unsigned components = 1;
+
+        while (tail_of(path, components) > path && is_tail_shared(bricks, brick, components))
+            components++;
+        json_t *name = json_sprintf("%s%s%s", volume, *volume ? ":" : "", tail_of(path, components));
+        json_object_set_new(brick, "name", name ? name : json_string("?"));
+    }
+}
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
@@ -36,7 +99,8 @@ rows_of(const json_t *rates, const char *list)
         {
             json_t *row = json_copy(item);
 
-            json_object_set(row, "brick", json_object_get(brick, "brick"));
+            json_object_set(row, "name", json_object_get(brick, "name"));
+            json_object_set(row, "volume", json_object_get(brick, "volume"));
             json_array_append_new(rows, row);
         }
     }
@@ -67,33 +131,144 @@ unbuilt_rows(const json_t *rates)
     return rows_of(rates, "not_built");
 }
 
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static void
+add_number(json_t *sum, const json_t *row, const char *key, bool is_greatest)
+{
+    double had = json_number_value(json_object_get(sum, key)),
+           more = json_number_value(json_object_get(row, key));
+
+    json_object_set_new(sum, key, json_real(!is_greatest ? had + more : more > had ? more : had));
+}
+
+/* Adds the figures of a brick or volume. Percentiles cannot be added: the sum shows the worst. */
+static void
+add_row_to_sum(json_t *sum, const json_t *row)
+{
+    static const char *const added[] = {"ops",        "read",          "written", "queue",      "open",
+                                        "locks_held", "locks_waiting", "memory",  "cpu_percent"};
+
+    for (size_t i = 0; i < sizeof added / sizeof added[0]; i++)
+        add_number(sum, row, added[i], false);
+    add_number(sum, row, "p50_us", true);
+    add_number(sum, row, "p99_us", true);
+}
+
+/* One row for each volume. A client of a volume is connected to all its bricks, so its clients are those of
+ * the brick that has most. */
+static json_t *
+sum_volumes(const json_t *bricks)
+{
+    json_t *rows = json_array(), *by_name = json_object(), *brick;
+    size_t i;
+
+    json_array_foreach(bricks, i, brick)
+    {
+        const char *volume = row_text(brick, "volume");
+        json_t *sum = json_object_get(by_name, volume);
+
+        if (!sum) {
+            sum = json_pack("{ss ss}", "name", *volume ? volume : "?", "volume", volume);
+            json_array_append(rows, sum);
+            json_object_set_new(by_name, volume, sum);
+        }
+        add_row_to_sum(sum, brick);
+        add_number(sum, brick, "clients", true);
+        json_object_set_new(sum, "bricks",
+                            json_integer(json_integer_value(json_object_get(sum, "bricks")) + 1));
+    }
+    json_decref(by_name);
+    return rows;
+}
+
+static json_t *
+volume_rows(const json_t *rates)
+{
+    return sum_volumes(json_object_get(rates, "bricks"));
+}
+
+json_t *
+top_sum(const struct top_view *view, const json_t *rows)
+{
+    bool is_of_bricks = view == &top_views[TOP_BRICKS];
+    char name[64];
+
+    if ((!is_of_bricks && view != &top_views[TOP_VOLUMES]) || json_array_size(rows) < 2)
+        return NULL;
+    json_t *volumes = is_of_bricks ? sum_volumes(rows) : json_incref((json_t *)rows), *sum = json_object(),
+           *one;
+    size_t i;
+
+    json_array_foreach(volumes, i, one)
+    {
+        add_row_to_sum(sum, one);
+        add_number(sum, one, "clients", false);
+        add_number(sum, one, "bricks", false);
+    }
+    snprintf(name, sizeof name, "all %zu %s", json_array_size(rows), view->name);
+    json_object_set_new(sum, "name", json_string(name));
+    json_decref(volumes);
+    return sum;
+}
+
+json_t *
+top_filter(json_t *rows, const char *text)
+{
+    json_t *kept = *text ? json_array() : json_incref(rows), *row, *value;
+    const char *key;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        bool has_it = false;
+
+        if (!*text)
+            break;
+        json_object_foreach(row, key, value)
+            has_it |= json_is_string(value) && strstr(json_string_value(value), text);
+        if (has_it)
+            json_array_append(kept, row);
+    }
+    json_decref(rows);
+    return kept;
+}
+
 /* ---- the views ------------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct top_column brick_columns[] = {
-    {"brick", "brick", TEXT, 9}, {"ops/s", "ops", COUNT, 6},          {"p50", "p50_us", MICROSECONDS, 6},
-    {"p99", "p99_us", MICROSECONDS, 6}, {"rd/s", "read", BYTES, 5}, {"wr/s", "written", BYTES, 5},
-    {"queue", "queue", COUNT, 5}, {"open", "open", COUNT, 5},         {"cli", "clients", COUNT, 3},
-    {"lock", "locks_held", COUNT, 5}, {"wait", "locks_waiting", COUNT, 4}, {"mem", "memory", BYTES, 5},
-    {"cpu%", "cpu_percent", PERCENT, 4},
+    {"brick", "name", TEXT, 21, 0}, {"ops/s", "ops", COUNT, 6, 0}, {"p50", "p50_us", MICROSECONDS, 6, 0},
+    {"p99", "p99_us", MICROSECONDS, 6, 0}, {"rd/s", "read", BYTES, 5, 0}, {"wr/s", "written", BYTES, 5, 0},
+    {"queue", "queue", COUNT, 5, 0}, {"open", "open", COUNT, 5, WIDTH_MORE}, {"cli", "clients", COUNT, 3, 0},
+    {"lock", "locks_held", COUNT, 5, 0}, {"wait", "locks_waiting", COUNT, 4, 0},
+    {"mem", "memory", BYTES, 5, WIDTH_MORE}, {"cpu%", "cpu_percent", PERCENT, 4, 0},
+    {"path", "brick", TEXT, 28, WIDTH_PATHS},
 };
 static const struct top_column fop_columns[] = {
-    {"brick", "brick", TEXT, 14}, {"fop", "fop", TEXT, 13}, {"ops/s", "ops", COUNT, 8},
-    {"p50", "p50_us", MICROSECONDS, 7}, {"p99", "p99_us", MICROSECONDS, 7}, {"time%", "share", PERCENT, 5},
+    {"brick", "name", TEXT, 21, 0}, {"fop", "fop", TEXT, 13, 0}, {"ops/s", "ops", COUNT, 8, 0},
+    {"p50", "p50_us", MICROSECONDS, 7, 0}, {"p99", "p99_us", MICROSECONDS, 7, 0}, {"time%", "share", PERCENT, 5, 0},
 };
 static const struct top_column client_columns[] = {
-    {"brick", "brick", TEXT, 14}, {"client", "client", TEXT, 16}, {"from", "peer", TEXT, 22},
-    {"in/s", "received", BYTES, 6}, {"out/s", "sent", BYTES, 6}, {"lock", "locks", COUNT, 5},
+    {"brick", "name", TEXT, 18, 0}, {"client", "client", TEXT, 16, 0}, {"from", "peer", TEXT, 22, 0},
+    {"in/s", "received", BYTES, 6, 0}, {"out/s", "sent", BYTES, 6, 0}, {"lock", "locks", COUNT, 5, 0},
 };
 static const struct top_column slow_columns[] = {
-    {"what", "object", TEXT, 12}, {"fop", "fop", TEXT, 9}, {"total", "total_us", MICROSECONDS, 6},
-    {"worker", "worker_us", MICROSECONDS, 6}, {"queue", "queue_us", MICROSECONDS, 6},
-    {"locks", "locks_us", MICROSECONDS, 6}, {"disk", "disk_us", MICROSECONDS, 6},
-    {"reply", "reply_us", MICROSECONDS, 6}, {"ago s", "age_s", COUNT, 5}, {"brick", "brick", TEXT, 9},
+    {"what", "object", TEXT, 12, 0}, {"fop", "fop", TEXT, 9, 0}, {"total", "total_us", MICROSECONDS, 6, 0},
+    {"worker", "worker_us", MICROSECONDS, 6, WIDTH_MORE}, {"queue", "queue_us", MICROSECONDS, 6, 0},
+    {"locks", "locks_us", MICROSECONDS, 6, 0}, {"disk", "disk_us", MICROSECONDS, 6, 0},
+    {"reply", "reply_us", MICROSECONDS, 6, WIDTH_MORE}, {"ago s", "age_s", COUNT, 5, 0}, {"brick", "name", TEXT, 20, 0},
 };
 static const struct top_column unbuilt_columns[] = {
-    {"brick", "brick", TEXT, 14}, {"layer", "layer", TEXT, 22}, {"option", "option", TEXT, 18},
-    {"so", "without", TEXT, 64},
+    {"brick", "name", TEXT, 14, 0}, {"layer", "layer", TEXT, 22, 0}, {"option", "option", TEXT, 18, 0},
+    {"so", "without", TEXT, 64, 0},
+};
+static const struct top_column volume_columns[] = {
+    {"volume", "name", TEXT, 20, 0}, {"bricks", "bricks", COUNT, 6, 0}, {"ops/s", "ops", COUNT, 6, 0},
+    {"p99", "p99_us", MICROSECONDS, 6, 0}, {"rd/s", "read", BYTES, 5, 0}, {"wr/s", "written", BYTES, 5, 0},
+    {"queue", "queue", COUNT, 5, 0}, {"open", "open", COUNT, 5, WIDTH_MORE}, {"cli", "clients", COUNT, 3, 0},
+    {"lock", "locks_held", COUNT, 5, 0}, {"wait", "locks_waiting", COUNT, 4, 0},
+    {"mem", "memory", BYTES, 5, WIDTH_MORE}, {"cpu%", "cpu_percent", PERCENT, 5, 0},
 };
 /* clang-format on */
 #define COLUMNS(array) (array), sizeof(array) / sizeof(array)[0]
@@ -104,6 +279,7 @@ const struct top_view top_views[TOP_VIEWS] = {
     {"clients", COLUMNS(client_columns), 3, client_rows},
     {"slow", COLUMNS(slow_columns), 2, slow_rows},
     {"not built", COLUMNS(unbuilt_columns), 0, unbuilt_rows},
+    {"volumes", COLUMNS(volume_columns), 2, volume_rows},
 };
 
 /* ---- sorting --------------------------------------------------------------------------------- */
@@ -213,38 +389,75 @@ put_title(const struct top_column *c, bool is_sorted_by, char *out, size_t size)
         *s = (char)toupper((unsigned char)*s);
 }
 
-/* A path's end tells more than its beginning. */
-static const char *
-end_of(const char *text, int width)
+/* Cuts a text to the width: the end of a path tells more than its beginning, a gfid is told by its first
+ * digits, and of VOLUME:BRICK both names count. */
+static void
+fit(char *text, int width)
 {
-    size_t len = strlen(text);
+    size_t len = strlen(text), room = (size_t)width;
+    const char *colon = *text == '/' ? NULL : strchr(text, ':');
+    size_t head = colon ? (size_t)(colon - text) + 1 : 0;
 
-    return len > (size_t)width ? text + len - (size_t)width : text;
+    if (len <= room || *text == '<') {
+        text[len <= room ? len : room] = '\0';
+        return;
+    }
+    if (head > room / 2)
+        head = room / 2;
+    memmove(text + head, text + len - (room - head), room - head + 1);
+}
+
+bool
+top_column_is_shown(const struct top_view *view, unsigned column, int width)
+{
+    return view->columns[column].from_width <= width;
+}
+
+/* The width of a column's text, with its share of the spare width. */
+static int
+room_of(const struct top_view *view, unsigned column, int width)
+{
+    int spare = width + 1, room = view->columns[column].width;
+    unsigned last = 0;
+
+    for (unsigned i = 0; i < view->column_count; i++) {
+        if (top_column_is_shown(view, i, width)) {
+            spare -= view->columns[i].width + 1;
+            last = i;
+        }
+    }
+    spare = spare > 0 ? spare : 0;
+    int first_takes = FIRST_MAX - view->columns[0].width;
+    if (first_takes > spare)
+        first_takes = spare;
+    if (column == 0)
+        return room + first_takes;
+    return column == last && view->columns[last].kind == TEXT ? room + spare - first_takes : room;
 }
 
 void
 top_line(const struct top_view *view, const json_t *row, unsigned sorted_by, int width, char *out,
          size_t size)
 {
-    int spare = width - (int)view->column_count + 1;
     size_t at = 0;
 
-    for (unsigned i = 0; i < view->column_count; i++)
-        spare -= view->columns[i].width;
     out[0] = '\0';
     for (unsigned i = 0; i < view->column_count && at < size; i++) {
         const struct top_column *c = &view->columns[i];
-        int room = c->width + (i == 0 && spare > 0 ? spare : 0);
         char cell[4352];
 
+        if (!top_column_is_shown(view, i, width))
+            continue;
+        int room = room_of(view, i, width);
         if (row)
             put_cell(c, row, cell, sizeof cell);
         else
             put_title(c, i == sorted_by, cell, sizeof cell);
         for (char *s = cell; *s; s++)
             *s = *s >= ' ' && *s < 0x7f ? *s : '?';
+        fit(cell, room);
         at += (size_t)snprintf(out + at, size - at, c->kind == TEXT ? "%s%-*s" : "%s%*s", i ? " " : "", room,
-                               end_of(cell, room));
+                               cell);
     }
     if (width >= 0 && (size_t)width < size)
         out[width] = '\0';

@@ -16,16 +16,25 @@ struct top_view {
     unsigned sorted_by;                   /* to begin with */
     json_t *(*rows)(const json_t *rates); /* flat objects with the columns' keys */
 };
-enum { TOP_UNBUILT = 4, TOP_VIEWS };
-/* bricks, fops, clients, slow; and features that volumes ask for and that are not built */
+enum { TOP_BRICKS, TOP_FOPS, TOP_CLIENTS, TOP_SLOW, TOP_UNBUILT, TOP_VOLUMES, TOP_VIEWS };
 extern const struct top_view top_views[TOP_VIEWS];
 
+/* Gives each brick of an answer a "name": VOLUME:PATH, with as many last components of the path as tell the
+ * bricks of the volume apart. Called before the next functions. */
+void top_name_bricks(json_t *rates);
 /* The view's rows, sorted by a column: texts rising, numbers falling, or reversed. The caller's. */
 json_t *top_rows(const struct top_view *view, const json_t *rates, unsigned sorted_by, bool is_reversed);
 /* The titles (row NULL) or a row as text of `width` columns at most, which are filled; `sorted_by`'s title is
  * in capitals. Bytes that are no printable ASCII become '?'. */
 void top_line(const struct top_view *view, const json_t *row, unsigned sorted_by, int width, char *out,
               size_t size);
+/* Tells whether a screen of this width has the column. */
+bool top_column_is_shown(const struct top_view *view, unsigned column, int width);
+/* Returns the rows of which a text contains `text`; "": all. Takes `rows` over. */
+json_t *top_filter(json_t *rows, const char *text);
+/* Returns a row with the sums of bricks or volumes, or NULL: the view has none, or there are less than two
+ * rows. */
+json_t *top_sum(const struct top_view *view, const json_t *rows);
 /* The line about the process. */
 void top_summary(const json_t *rates, char *out, size_t size);
 

@@ -93,9 +93,11 @@ const struct verb verbs[] = {
      "Each of the two needs up to 512 MiB, which kiln frees again.",
      1, 2, bench},
     {"top", "[--once]", "Show the load of bricks, operations and clients",
-     "Refreshes every second. Keys: b, f, c, w, n select bricks, operations, clients, slowest calls, "
-     "missing\n"
-     "features; s sorts by the next column, r reverses the order, q quits.\n"
+     "Refreshes every second. Keys: v, b, f, c, w, n select volumes, bricks, operations, clients, "
+     "slowest\n"
+     "calls, missing features; / shows only rows with a text; s sorts by the next column, r reverses the "
+     "order;\n"
+     "? shows help, q quits.\n"
      "--once or --json: print the figures of one second and exit.",
      0, -1, top},
     {"pools", "[mount DIR] [set OPTION VALUE | trim [soft|hard]]",

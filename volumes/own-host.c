@@ -39,7 +39,10 @@ own_host_check(const char *host, bool *is_loopback, struct problem *why)
 
     if (failed) {
         problem_set(why, -EINVAL, "host %.255s cannot be resolved: %s", host, gai_strerror(failed));
-        problem_expected(why, "a name or address of this machine, or a path alone");
+        problem_expected(
+            why,
+            "a name or address of this machine, or a path alone: all bricks of a kilnd without a glusterd "
+            "are folders of its machine");
         return why->err;
     }
     *is_loopback = true;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/unbuilt.h"
+
 static const char *const quorum_types[] = {"none", "auto", "fixed", NULL};
 static const char *const favorite_policies[] = {"none", "ctime", "mtime", "size", "majority", NULL};
 static const char *const heal_algorithms[] = {"diff", "full", NULL};
@@ -428,6 +430,34 @@ check_together(const struct volume *v, const char *key, const char *value, struc
     return why->err;
 }
 
+/* Refuses a value that turns on a feature that is not built, before a brick does in the words of its volfile.
+ * */
+static int
+check_built(const struct volume *v, const char *key, const char *value, struct problem *why)
+{
+    const struct unbuilt_feature *f = NULL;
+    const struct volume_key *k;
+    bool is_on = true;
+
+    for (unsigned i = 0; (k = volume_keys(i)) && !f; i++) {
+        if (strcmp(k->key, key) == 0 && k->layer && (f = unbuilt_find(k->layer, k->check.key)) &&
+            !unbuilt_turns_on(f, value))
+            f = NULL;
+    }
+    if (strcmp(key, "nfs.disable") == 0 && option_bool(value, &is_on) == 0 && !is_on) {
+        problem_set(why, -EOPNOTSUPP, "%s %s: an NFS server is not built", key, value);
+        problem_expected(why, "on; an NFS server such as nfs-ganesha or the kernel's can export a mount");
+        return why->err;
+    }
+    if (!f)
+        return 0;
+    problem_set(why, -EOPNOTSUPP, "%s %.100s is not built: %s", key, value, f->without);
+    problem_expected(why, "%s", f->off);
+    if (strcmp(key, "features.quota") == 0)
+        problem_type(why, "kiln volume limit %s 10G   # or kiln volume quota, for a folder", v->name);
+    return why->err;
+}
+
 int
 volume_option_check(const struct volume *v, const char *key, const char *value, struct problem *why)
 {
@@ -445,7 +475,7 @@ volume_option_check(const struct volume *v, const char *key, const char *value, 
         return why->err;
     }
     return check_text(key, value, why) || check_value(k, value, why) || check_trash_dir(key, value, why) ||
-                   check_together(v, key, value, why)
+                   check_together(v, key, value, why) || check_built(v, key, value, why)
                ? why->err
                : 0;
 }

@@ -64,9 +64,9 @@ unbuilt_find(const char *layer, const char *option)
     return NULL;
 }
 
-/* True if the value turns the feature on. Several spellings of "off" are one value. */
-static bool
-value_turns_on(const struct unbuilt_feature *f, const char *value)
+/* Several spellings of "off" are one value. */
+bool
+unbuilt_turns_on(const struct unbuilt_feature *f, const char *value)
 {
     bool given, off;
 
@@ -102,7 +102,7 @@ unbuilt_each(const struct xlator_type *type, const struct volfile_section *s,
             strcmp(f->layer, type->name) == 0 ? given_last(s, f->option) : NULL;
         char what[512];
 
-        if (!v || !value_turns_on(f, v->value))
+        if (!v || !unbuilt_turns_on(f, v->value))
             continue;
         snprintf(what, sizeof what,
                  "line %u: option %s %s: this feature is not built (only '%s' is accepted)", v->line, v->key,
@@ -153,7 +153,7 @@ unbuilt_tell(const struct graph *g, const struct xlator_type *type, const struct
         const struct option_value *v =
             strcmp(f->layer, type->name) == 0 ? given_last(s, f->option) : NULL;
 
-        if (v && value_turns_on(f, v->value))
+        if (v && unbuilt_turns_on(f, v->value))
             log_unbuilt(g, NULL, s->name, f, v->value);
     }
 }
@@ -173,7 +173,7 @@ value_asked(const struct xlator_type *type, const struct unbuilt_feature *f, con
     if (!o->key || o->type != OPTION_STR)
         return NULL;
     const char *value = *(char *const *)(const void *)((const char *)conf + o->offset);
-    return value_turns_on(f, value) ? value : NULL;
+    return unbuilt_turns_on(f, value) ? value : NULL;
 }
 
 void

@@ -54,5 +54,7 @@ void graph_each_unbuilt(const struct graph *g, void (*fn)(const struct unbuilt_f
                         void *arg);
 /* The unbuilt feature of this option; NULL: the option is built or does not exist. Any thread. */
 const struct unbuilt_feature *unbuilt_find(const char *layer, const char *option);
+/* Tells whether the value turns the feature on. */
+bool unbuilt_turns_on(const struct unbuilt_feature *f, const char *value);
 
 #endif

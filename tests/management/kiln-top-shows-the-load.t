@@ -46,8 +46,12 @@ PY
 }
 t "kiln top --once --json sees the writes" wait_for 240 "writes in a second" sees_load
 kiln top --once >"$T/top.txt"
-t "kiln top as text shows the operations" grep -Eq "^\S*$first +writev +[0-9]" "$T/top.txt"
-t "clients" grep -Eq "/b0 +\S.* 127\.0\.0\.1:[0-9]+" "$T/top.txt"
+t "kiln top as text shows the operations" grep -Eq "^v:b0 +writev +[0-9]" "$T/top.txt"
+t "kiln top shows volumes" grep -Eq "^v +2 +[0-9]" "$T/top.txt"
+t "kiln top shows the sum of the bricks" grep -Eq "^all 2 bricks +[0-9]" "$T/top.txt"
+t "kiln top --once shows at most ten slowest calls" \
+    test "$(awk '/^what/ { is_slow = 1; next } /^$/ { is_slow = 0 } is_slow' "$T/top.txt" | wc -l)" -le 10
+t "kiln top shows the clients" grep -Eq "v:b0 +\S.* 127\.0\.0\.1:[0-9]+" "$T/top.txt"
 is "$(awk 'length($0) > 80 && !/ bricks  cpu/' "$T/top.txt")" "" "kiln top fits into 80 columns"
 
 # live VIEW: types the keys into a terminal, whose output goes to $T/screen.
@@ -66,11 +70,27 @@ live() {
     rm "$T/keys"
     wait "$pid"
 }
+# Only the second brick matches; the key Escape shows all again.
+live_filter() {
+    mkfifo "$T/keys"
+    TERM=xterm script -qfc "stty rows 24 cols 80; $KILN_BIN --socket=$T/http top" "$T/screen" <"$T/keys" >/dev/null &
+    local pid=$!
+    exec {fd}>"$T/keys"
+    wait_for 120 "the screen" grep -aq 'all 2 bricks' "$T/screen" || return
+    printf '/b1\r' >&"$fd"
+    wait_for 120 "the filtered rows" grep -aq 'bricks: 1 with b1' "$T/screen" || return
+    printf 'q' >&"$fd"
+    wait_for 120 "top to end" process_gone "$pid" || return
+    exec {fd}>&-
+    rm "$T/keys"
+    wait "$pid"
+}
 KILN_BIN=${KILND%/*}/kiln
 # Ncurses writes only the differences to the last screen, so each view is checked by a text that no earlier view has at
 # the same place.
-declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [b]='out/s' [q]='queue')
-t "live kiln top shows bricks, operations and clients, and ends" live "f c r b q"
+declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [v]='out/s' [?]='bricks' [b]='features that volumes ask for' [q]='queue')
+t "live kiln top shows bricks, operations, clients, volumes and help, and ends" live "f c r v ? b b q"
+t "live kiln top shows only rows with a typed text" live_filter
 touch "$T/enough"
 wait "$load" || true
 
