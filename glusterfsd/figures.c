@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "xlators/features/index/index.h"
 #include "xlators/performance/io-threads/io-threads.h"
 
 /* ---- bricks ---------------------------------------------------------------------------------- */
@@ -37,6 +38,16 @@ figures_name_volume(const struct graph *g, char out[FIGURES_VOLUME_SIZE])
             len - sizeof tail + 1 < FIGURES_VOLUME_SIZE && strcmp(name + len - sizeof tail + 1, tail) == 0)
             snprintf(out, FIGURES_VOLUME_SIZE, "%.*s", (int)(len - sizeof tail + 1), name);
     }
+}
+
+int64_t
+figures_heal_pending(const struct graph *g)
+{
+    for (unsigned i = 0; i < g->layer_count; i++) {
+        if (strcmp(g->layers[i].type->name, "features/index") == 0)
+            return index_pending(&g->layers[i]);
+    }
+    return -1;
 }
 
 static void
@@ -108,6 +119,9 @@ take_brick(struct graph *g, void *arg)
     for (unsigned i = 0; i < g->layer_count; i++)
         look_at_layer(b, &g->layers[i]);
     figures_name_volume(g, b->volume);
+    b->heal_pending = figures_heal_pending(g);
+    for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
+        b->is_used |= b->counts.calls[fop] > 0;
     count_clients(b);
     graph_each_unbuilt(g, take_unbuilt, b);
     inode_table_stats(g->inodes, &inodes);

@@ -28,6 +28,8 @@ struct brick_figures {
     unsigned locks_held, locks_waiting; /* of all kinds */
     unsigned inodes;                    /* that the brick remembers */
     uint64_t memory_bytes;              /* pooled objects that are the brick's */
+    int64_t heal_pending; /* objects that the brick accuses others of having missed; -1: it has no index */
+    bool is_used;         /* some client has sent a call */
     const struct unbuilt_feature *unbuilt[UNBUILT_SHOWN]; /* what its volume asks for and has not got */
     unsigned unbuilt_count;
 };
@@ -64,6 +66,10 @@ struct figures {
 /* Puts the name of the volume of a brick into `out`: the layer storage/posix is called VOLUME-posix by
  * glusterd and by kilnd. "" for a brick with another name. */
 void figures_name_volume(const struct graph *g, char out[FIGURES_VOLUME_SIZE]);
+
+/* Returns the number of objects that the brick accuses other bricks of having missed; -1: it has no index.
+ * The graph is pinned. */
+int64_t figures_heal_pending(const struct graph *g);
 
 /* Without the pools, which are looked through object by object, pools and memory of bricks stay 0. NULL: no
  * memory. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <urcu.h>
 #include <urcu/list.h>
+#include <zlib.h>
 
 #include "base/thread.h"
 #include "glusterfsd/http-library.h"
@@ -238,6 +239,12 @@ http_query(const struct http_request *req, const char *key)
         mhd.lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key), &value, NULL);
 
     return found == MHD_YES && !value ? "" : value;
+}
+
+const char *
+http_header(const struct http_request *req, const char *name)
+{
+    return mhd.lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------- */
@@ -510,12 +517,57 @@ read_piece(void *cls, uint64_t at, char *to, size_t most)
     return (ssize_t)bytes;
 }
 
+/* "gzip" among the codings, and not with the quality 0. */
+static bool
+accepts_gzip(const struct http_request *req)
+{
+    const char *codings = http_header(req, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    const char *gzip = codings ? strstr(codings, "gzip") : NULL;
+
+    if (!gzip)
+        return false;
+    const char *quality = gzip + strlen("gzip");
+    return strncmp(quality, ";q=0", 4) != 0 ||
+           (quality[4] == '.' && strspn(quality + 5, "0") < strcspn(quality + 5, ", "));
+}
+
+/* Compresses a long answer for a client that accepts that. False: the answer is sent as it is. */
+static bool
+zip_answer(struct exchange *x)
+{
+    struct http_answer *a = &x->answer;
+    z_stream z = {0};
+
+    if (a->more || a->is_short || a->size < HTTP_ZIP_BYTES || !accepts_gzip(&x->req) ||
+        deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16 /* gzip */, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    size_t room = deflateBound(&z, a->size);
+    char *zipped = malloc(room);
+    z.next_in = (Bytef *)a->bytes;
+    z.avail_in = (uInt)a->size;
+    z.next_out = (Bytef *)zipped;
+    z.avail_out = (uInt)room;
+    bool is_whole = zipped && deflate(&z, Z_FINISH) == Z_STREAM_END;
+    deflateEnd(&z);
+    if (!is_whole) {
+        free(zipped);
+        return false;
+    }
+    free(a->bytes);
+    a->bytes = zipped;
+    a->room = room;
+    a->size = z.total_out;
+    return true;
+}
+
 static enum MHD_Result
 send_answer(struct exchange *x)
 {
     struct http_answer *a = &x->answer;
+    bool is_zipped = zip_answer(x);
 
     hold_answer(x);
+    is_zipped &= a->status == MHD_HTTP_OK; /* else hold_answer() has put an error in its place */
     struct MHD_Response *r =
         a->more ? mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_piece, x, NULL)
                 : mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
@@ -527,6 +579,8 @@ send_answer(struct exchange *x)
     enum MHD_Result ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type);
     if (ok == MHD_YES)
         ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (ok == MHD_YES && is_zipped)
+        ok = mhd.add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     if (ok == MHD_YES)
         ok = mhd.queue_response(x->req.connection, a->status, r);
     mhd.destroy_response(r);

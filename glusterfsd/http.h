@@ -18,6 +18,9 @@
  * of their own, as many at once as that says (then 503). All are registered with RCU and in no read section,
  * so that they may call bricks.h. A handler in a listener's thread must not wait, for a disk or else.
  *
+ * An answer of more than HTTP_ZIP_BYTES that has been made whole is sent compressed if the client accepts
+ * gzip.
+ *
  * Bounds of a listener: HTTP_CONNECTIONS connections (one more closes the one that has been silent longest),
  * 16 KiB for request line and headers (414, 431), a body as long as its row says (413), 10 s of silence. On
  * an address HTTP_ANSWERS_MAX bytes of answers that nobody reads: more closes one of those, twice as much is
@@ -36,6 +39,7 @@ enum {
     HTTP_CONNECTIONS = 32,
     HTTP_BODY_MAX = 1 << 20,    /* what body_max of a row may be at most */
     HTTP_ANSWER_MAX = 64 << 20, /* a longer answer, or piece of one, becomes a 500 */
+    HTTP_ZIP_BYTES = 4096,
     HTTP_ANSWERS_MAX = 64 << 20, /* those of an address's listener together, until they have been read */
 };
 
@@ -84,6 +88,8 @@ struct http_route {
 
 /* What `key` is in the query, decoded; NULL: not there; "": without a value. Lasts as the request. */
 const char *http_query(const struct http_request *req, const char *key);
+/* A header of the request; NULL: not there. Lasts as the request. */
+const char *http_header(const struct http_request *req, const char *name);
 
 /* For handlers in threads of their own: waits so long. False: kilnd ends, at once. */
 bool http_pause(unsigned ms);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,13 +24,34 @@
 #include "volumes/quota.h"
 #include "volumes/volumes.h"
 
-#define OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
+static const char openmetrics[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+static const char prometheus[] = "text/plain; version=0.0.4; charset=utf-8";
+
+/* The older format has no type info, and gives a counter the name of its samples. Its checker (promtool)
+ * wants "_total" for counters alone and labels "quantile" for summaries alone, so names that
+ * gluster-prometheus has made otherwise, and quantiles, have no type there. */
+static void
+put_older_family(struct http_answer *a, const char *name, const char *type, const char *help)
+{
+    size_t len = strlen(name), total = strlen("_total");
+    bool is_total = len > total && strcmp(name + len - total, "_total") == 0;
+    const char *suffix = strcmp(type, "counter") == 0 ? "_total" : strcmp(type, "info") == 0 ? "_info" : "";
+
+    if (strcmp(type, "info") == 0)
+        type = "gauge";
+    else if (strcmp(type, "gauge") == 0 && (is_total || strstr(name, "_quantile_")))
+        type = "untyped";
+    http_printf(a, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix, type);
+}
 
 /* The rest of a family's name says its unit where it has one. */
 static void
 family(struct http_answer *a, const char *name, const char *type, const char *help)
 {
-    http_printf(a, "# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
+    if (a->content_type == openmetrics)
+        http_printf(a, "# TYPE %s %s\n# HELP %s %s\n", name, type, name, help);
+    else
+        put_older_family(a, name, type, help);
 }
 
 /* A label's value; what is not UTF-8 becomes '?'. */
@@ -222,6 +244,7 @@ put_labels(struct http_answer *a, const struct labels *l, unsigned brick)
 struct brick_row {
     const char *name, *type, *help;
     double (*value)(const struct brick_figures *b);
+    enum { ALWAYS, ONCE_USED, WITH_INDEX } when; /* bricks with a line */
 };
 
 #define ROW_FN(name, expression)                                                                             \
@@ -247,32 +270,41 @@ ROW_FN(locks_waiting, b->locks_waiting)
 ROW_FN(inodes, b->inodes)
 ROW_FN(memory, b->memory_bytes)
 ROW_FN(cpu, (double)b->counts.cpu_ns / 1e9)
+ROW_FN(heal_pending, b->heal_pending)
+
+static bool
+has_row(const struct brick_row *row, const struct brick_figures *b)
+{
+    return row->when == ALWAYS || (row->when == ONCE_USED && b->is_used) ||
+           (row->when == WITH_INDEX && b->heal_pending >= 0);
+}
 
 /* clang-format off */
 static const struct brick_row gluster_rows[] = {
-    {"gluster_brick_up", "gauge", "1: the brick's storage is healthy", value_up},
-    {"gluster_brick_capacity_bytes_total", "gauge", "Size of the brick's file system", value_bytes},
-    {"gluster_brick_capacity_used_bytes", "gauge", "Used of it", value_bytes_used},
-    {"gluster_brick_capacity_free_bytes", "gauge", "Free of it for ordinary users", value_bytes_free},
-    {"gluster_brick_inodes_total", "gauge", "Inodes of the brick's file system", value_inodes_all},
-    {"gluster_brick_inodes_free", "gauge", "Free of them", value_inodes_free},
-    {"gluster_brick_inodes_used", "gauge", "Used of them", value_inodes_used},
-    {"gluster_volume_profile_total_reads", "gauge", "Bytes read since its attach", value_read},
-    {"gluster_volume_profile_total_writes", "gauge", "Bytes written since its attach", value_written},
+    {"gluster_brick_up", "gauge", "1: the brick's storage is healthy", value_up, ALWAYS},
+    {"gluster_brick_capacity_bytes_total", "gauge", "Size of the brick's file system", value_bytes, ALWAYS},
+    {"gluster_brick_capacity_used_bytes", "gauge", "Used of it", value_bytes_used, ALWAYS},
+    {"gluster_brick_capacity_free_bytes", "gauge", "Free of it for ordinary users", value_bytes_free, ALWAYS},
+    {"gluster_brick_inodes_total", "gauge", "Inodes of the brick's file system", value_inodes_all, ALWAYS},
+    {"gluster_brick_inodes_free", "gauge", "Free of them", value_inodes_free, ALWAYS},
+    {"gluster_brick_inodes_used", "gauge", "Used of them", value_inodes_used, ALWAYS},
+    {"gluster_volume_profile_total_reads", "gauge", "Bytes read since its attach", value_read, ONCE_USED},
+    {"gluster_volume_profile_total_writes", "gauge", "Bytes written since its attach", value_written, ONCE_USED},
 };
 
 static const struct brick_row kiln_rows[] = {
-    {"kiln_brick_read_bytes", "counter", "Bytes that READ has answered", value_read},
-    {"kiln_brick_written_bytes", "counter", "Bytes that came with WRITE", value_written},
-    {"kiln_brick_open_files", "gauge", "Files that clients have open", value_open},
-    {"kiln_brick_clients", "gauge", "Clients that are logged in", value_clients},
-    {"kiln_brick_calls_running", "gauge", "Calls that io-threads counts as running", value_running},
-    {"kiln_brick_calls_queued", "gauge", "Calls that wait for those to end", value_queued},
-    {"kiln_brick_locks_held", "gauge", "Locks of all kinds that clients hold", value_locks_held},
-    {"kiln_brick_locks_waiting", "gauge", "Lock requests that wait for another lock", value_locks_waiting},
-    {"kiln_brick_inodes", "gauge", "Inodes that the brick remembers", value_inodes},
-    {"kiln_brick_cpu_seconds", "counter", "Processor time for its calls, from one turn in 16 of the workers", value_cpu},
-    {"kiln_brick_memory_bytes", "gauge", "Pooled objects that are the brick's", value_memory},
+    {"kiln_brick_read_bytes", "counter", "Bytes that READ has answered", value_read, ONCE_USED},
+    {"kiln_brick_written_bytes", "counter", "Bytes that came with WRITE", value_written, ONCE_USED},
+    {"kiln_brick_open_files", "gauge", "Files that clients have open", value_open, ONCE_USED},
+    {"kiln_brick_clients", "gauge", "Clients that are logged in", value_clients, ALWAYS},
+    {"kiln_brick_calls_running", "gauge", "Calls that io-threads counts as running", value_running, ONCE_USED},
+    {"kiln_brick_calls_queued", "gauge", "Calls that wait for those to end", value_queued, ONCE_USED},
+    {"kiln_brick_locks_held", "gauge", "Locks of all kinds that clients hold", value_locks_held, ONCE_USED},
+    {"kiln_brick_locks_waiting", "gauge", "Lock requests that wait for another lock", value_locks_waiting, ONCE_USED},
+    {"kiln_brick_inodes", "gauge", "Inodes that the brick remembers", value_inodes, ALWAYS},
+    {"kiln_brick_cpu_seconds", "counter", "Processor time for its calls, from one turn in 16 of the workers", value_cpu, ONCE_USED},
+    {"kiln_brick_memory_bytes", "gauge", "Pooled objects that are the brick's", value_memory, ALWAYS},
+    {"kiln_brick_heal_pending", "gauge", "Objects that other bricks have to be healed from this one", value_heal_pending, WITH_INDEX},
 };
 /* clang-format on */
 
@@ -281,6 +313,8 @@ static void
 put_row(struct http_answer *a, const struct sheet *s, const struct brick_row *row, unsigned brick,
         const char *host)
 {
+    if (!has_row(row, &s->f->bricks[brick]))
+        return;
     http_put_text(a, row->name);
     http_put_text(a, row->type[0] == 'c' ? "_total{" : "{"); /* a counter */
     put_labels(a, &s->labels, brick);
@@ -584,9 +618,105 @@ put_used(const struct volume *v, void *arg)
                     (unsigned long long)usage.used);
 }
 
-static void
-put_volumes(struct http_answer *a)
+/* ---- sums of volumes ------------------------------------------------------------------------- */
+
+/* Of the bricks of a volume that this process serves. */
+struct volume_sum {
+    const char *name;
+    uint64_t bricks, calls, read, written, open, clients, heal_pending;
+};
+
+static int
+compare_sums(const void *a, const void *b)
 {
+    return strcmp(((const struct volume_sum *)a)->name, ((const struct volume_sum *)b)->name);
+}
+
+static void
+add_to_sum(struct volume_sum *sum, const struct brick_figures *b)
+{
+    sum->bricks++;
+    for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
+        sum->calls += b->counts.calls[fop];
+    sum->read += b->counts.bytes_read;
+    sum->written += b->counts.bytes_written;
+    sum->open += b->counts.open;
+    if (b->clients > sum->clients) /* a client of the volume is connected to each of its bricks */
+        sum->clients = b->clients;
+    sum->heal_pending += b->heal_pending > 0 ? (uint64_t)b->heal_pending : 0;
+}
+
+/* Returns the sums, one for each volume, sorted by name; NULL: no memory, or no brick. */
+static struct volume_sum *
+sum_bricks(const struct figures *f, unsigned *count)
+{
+    struct volume_sum *sums = calloc(f->brick_count ? f->brick_count : 1, sizeof *sums);
+    unsigned n = 0;
+
+    *count = 0;
+    for (unsigned i = 0; sums && i < f->brick_count; i++) {
+        sums[i].name = f->bricks[i].volume;
+        add_to_sum(&sums[i], &f->bricks[i]);
+    }
+    if (!sums || !f->brick_count)
+        return sums;
+    qsort(sums, f->brick_count, sizeof *sums, compare_sums);
+    for (unsigned i = 1; i < f->brick_count; i++) {
+        struct volume_sum *to = &sums[n], *from = &sums[i];
+
+        if (strcmp(to->name, from->name) != 0) {
+            sums[++n] = *from;
+            continue;
+        }
+        to->bricks += from->bricks;
+        to->calls += from->calls;
+        to->read += from->read;
+        to->written += from->written;
+        to->open += from->open;
+        to->clients = from->clients > to->clients ? from->clients : to->clients;
+        to->heal_pending += from->heal_pending;
+    }
+    *count = n + 1;
+    return sums;
+}
+
+static void
+put_sums(struct http_answer *a, const struct figures *f)
+{
+#define SUM(field) offsetof(struct volume_sum, field)
+    static const struct {
+        const char *name, *type, *help;
+        size_t at;
+    } families[] = {
+        {"kiln_volume_bricks", "gauge", "Bricks of a volume that this process serves", SUM(bricks)},
+        {"kiln_volume_calls", "counter", "Calls of all operations to these bricks", SUM(calls)},
+        {"kiln_volume_read_bytes", "counter", "Bytes that READ of these bricks has answered", SUM(read)},
+        {"kiln_volume_written_bytes", "counter", "Bytes that came with WRITE to these bricks", SUM(written)},
+        {"kiln_volume_open_files", "gauge", "Files that clients have open on these bricks", SUM(open)},
+        {"kiln_volume_clients", "gauge", "Clients of the brick that has most", SUM(clients)},
+        {"kiln_volume_heal_pending", "gauge", "Objects that wait for heal, as these bricks know them",
+         SUM(heal_pending)},
+    };
+    unsigned count;
+    struct volume_sum *sums = sum_bricks(f, &count);
+
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        family(a, families[i].name, families[i].type, families[i].help);
+        for (unsigned n = 0; n < count; n++) {
+            http_printf(a, "%s%s{volume=\"", families[i].name, families[i].type[0] == 'c' ? "_total" : "");
+            put_value(a, sums[n].name);
+            http_printf(a, "\"} %llu\n",
+                        (unsigned long long)*(const uint64_t *)(const void *)((const char *)&sums[n] +
+                                                                              families[i].at));
+        }
+    }
+    free(sums);
+}
+
+static void
+put_volumes(struct http_answer *a, const struct figures *f)
+{
+    put_sums(a, f);
     family(a, "kiln_volume_limit_bytes", "gauge",
            "Limit of a volume that this daemon keeps; absent: it has none");
     volumes_each(put_limit, a);
@@ -599,11 +729,12 @@ static void
 put_end(struct http_answer *a, const struct sheet *s)
 {
     put_pools(a, s->f);
-    put_volumes(a);
+    put_volumes(a, s->f);
     put_process(a, s->f, s->host);
     put_one(a, "kiln_scrape_duration_seconds", "gauge", "What this answer took",
             (double)(clock_mono_ns() - s->began) / 1e9);
-    http_put_text(a, "# EOF\n");
+    if (a->content_type == openmetrics)
+        http_put_text(a, "# EOF\n");
 }
 
 static void
@@ -665,13 +796,14 @@ metrics_answer(const struct http_request *req, struct http_answer *answer)
 {
     static _Atomic size_t usual; /* bytes of the last answer */
     struct sheet *s = sheet_new();
+    const char *accepted = http_header(req, "Accept");
 
-    (void)req;
     if (!s) {
         http_fail(answer, 503, "no memory for the figures");
         return;
     }
-    answer->content_type = OPENMETRICS;
+    answer->content_type =
+        accepted && strstr(accepted, "application/openmetrics-text") ? openmetrics : prometheus;
     http_reserve(answer, usual + usual / 16);
     bool is_more = put_items(answer, s, WHOLE_BYTES);
     usual = answer->size;

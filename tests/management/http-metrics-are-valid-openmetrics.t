@@ -25,7 +25,7 @@ cat "$T"/mnt/f* >/dev/null
 exec 5<"$T/mnt/f1"
 
 scrape() {
-    curl -sS --fail --max-time 120 "$@" -o "$T/metrics"
+    curl -sS --fail --max-time 120 -H 'Accept: application/openmetrics-text; version=1.0.0' "$@" -o "$T/metrics"
 }
 value() {
     python3 "$tests_dir/management/openmetrics.py" "$T/metrics" "$@"
@@ -40,8 +40,24 @@ families() {
     value >"$T/unsorted" && LC_ALL=C sort "$T/unsorted" >"$T/families"
 }
 t "/metrics is valid OpenMetrics" families
-content_type=$(curl -sS --max-time 120 -o /dev/null -w '%{content_type}' --unix-socket "$T/http" http://kiln/metrics)
-is "$content_type" "application/openmetrics-text; version=1.0.0; charset=utf-8" "the socket's answer has the content type of OpenMetrics"
+content_type() {
+    curl -sS --max-time 120 -o /dev/null -w '%{content_type}' --unix-socket "$T/http" "$@" http://kiln/metrics
+}
+is "$(content_type -H 'Accept: application/openmetrics-text')" "application/openmetrics-text; version=1.0.0; charset=utf-8" \
+    "the socket's answer has the content type of OpenMetrics"
+is "$(content_type)" "text/plain; version=0.0.4; charset=utf-8" "a scraper that does not accept OpenMetrics gets Prometheus text"
+curl -sS --fail --max-time 120 http://127.0.0.1:9421/metrics >"$T/older"
+t "Prometheus text names counters as their samples" grep -q '^# TYPE kiln_brick_fop_calls_total counter$' "$T/older"
+t_not "Prometheus text has nothing that only OpenMetrics has" grep -E '^# EOF| info$' "$T/older"
+if type -P promtool >/dev/null; then
+    t "promtool check metrics finds no fault in Prometheus text" promtool check metrics <"$T/older"
+    t "promtool check rules finds no fault in the alert rules" promtool check rules "$source_dir/extras/monitoring/alerts.yml"
+else
+    diag "no promtool (package prometheus): promtool checks nothing"
+fi
+curl -sS --fail --max-time 120 -H 'Accept-Encoding: gzip' http://127.0.0.1:9421/metrics >"$T/zipped"
+is "$(zcat "$T/zipped" | grep -c '^kiln_brick_fop_calls_total')" "$(grep -c '^kiln_brick_fop_calls_total' "$T/older")" "an answer with gzip has the same lines"
+t "gzip makes the answer a fifth at most" test "$(($(stat -c %s "$T/zipped") * 5))" -le "$(stat -c %s "$T/older")"
 
 sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$source_dir/doc/metrics.md" | LC_ALL=C sort >"$T/listed"
 t "doc/metrics.md lists exactly the families of /metrics" diff "$T/listed" "$T/families"
@@ -54,6 +70,10 @@ is "$(value kiln_brick_fop_duration_seconds_count "${of_brick[@]}" fop=create)" 
 is "$(value gluster_volume_profile_fop_hits volume=v "brick=$first" fop=CREATE)" 20 "/metrics has the calls of CREATE under the dashboards' name"
 is "$(value kiln_brick_clients "${of_brick[@]}")" 1 "/metrics has one client"
 is "$(value kiln_brick_locks_waiting "${of_brick[@]}")" 0 "/metrics has no waiting lock"
+is "$(value kiln_volume_bricks volume=v)" 2 "/metrics has the number of bricks of the volume"
+is "$(value kiln_volume_clients volume=v)" 1 "/metrics has the clients of the volume"
+is "$(value kiln_volume_written_bytes_total volume=v)" $((2 * 20 * 8 * 4096)) "/metrics has the bytes written to all bricks of the volume"
+is "$(value kiln_volume_heal_pending volume=v)" 0 "/metrics has no object that waits for heal"
 is "$(value kiln_bricks state=serving)" 2 "/metrics has the bricks of the process"
 is "$(value kiln_process_threads)" "$(proc_threads "${daemon_pid[$(volume_daemons v)]}")" "threads"
 is "$(value gluster_brick_capacity_bytes_total "${of_brick[@]}")" \

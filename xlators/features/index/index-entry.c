@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "xlators/features/index/index-internal.h"
+#include "xlators/features/index/index.h"
 
 const char *const index_dir_names[INDEX_TYPES] = {"xattrop", "dirty", "entry-changes"};
 
@@ -240,6 +241,12 @@ index_changes_purge(struct xlator *xl, const char *dir_name)
 }
 
 /* ---- opening and counting -------------------------------------------------------------------- */
+
+int64_t
+index_pending(struct xlator *xl)
+{
+    return atomic_load(&index_private(xl)->counts[INDEX_XATTROP]);
+}
 
 int64_t
 index_count(struct xlator *xl, enum index_type type)
