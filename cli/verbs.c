@@ -42,10 +42,13 @@ const struct verb verbs[] = {
      "time that each spent with the worker (reading, or behind calls that arrived with it), in the queue of\n"
      "the brick, behind locks, at the disk (and everything else), and until its reply was sent.",
      1, 2, volume_profile},
-    {"set", "NAME KEY VALUE [KEY VALUE]...", "Set options; mounted clients apply them",
+    {"set", "NAME KEY VALUE [KEY VALUE]... [--force]", "Set options; mounted clients apply them",
      "kilnd sets all of them, or none. kiln volume get NAME all shows the keys. tls on stands for server.ssl "
-     "on\n"
-     "client.ssl on: encrypt the volume; its bricks start anew.",
+     "on
+"
+     "client.ssl on: encrypt the volume; its bricks start anew. A list of auth.allow or auth.reject that
+"
+     "would disconnect clients needs --force.",
      3, -1, volume_set},
     {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset},

@@ -19,6 +19,18 @@ small_number(const char *text)
     return *text && !*end && n >= 0 && n <= 1000 ? (int)n : -1;
 }
 
+/* Asks the user at a terminal. A script is not asked. */
+static bool
+is_meant(const char *question, const char *name)
+{
+    char answer[16] = "";
+
+    if (kiln_options.is_yes || !isatty(STDIN_FILENO))
+        return true;
+    fprintf(stderr, question, name);
+    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 /* Takes "replica N" and "arbiter N" from the words after `*at`. 0 or an exit status. */
 static int
 take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, int *arbiter)
@@ -121,6 +133,10 @@ volume_remove_brick(const struct verb *v, int argc, char **argv)
 
     if (!bricks)
         return KILN_USAGE;
+    if (replica > 0 && !is_meant("Volume %s will keep fewer copies of each file. Remove? (y/n) ", argv[0])) {
+        json_decref(bricks);
+        return KILN_REFUSED;
+    }
     return ask_and_say("volume-remove-brick",
                        json_pack("{ss si so}", "name", argv[0], "replica", replica, "bricks", bricks),
                        "volume %s is without these bricks; their folders stay as they are", argv[0]);
@@ -174,18 +190,6 @@ volume_start(const struct verb *v, int argc, char **argv)
         return usage(v, "'%s': expected force, or nothing", argv[1]);
     return ask_and_say("volume-start", json_pack("{ss sb}", "name", argv[0], "force", (int)is_forced),
                        "volume %s is started; mount it: kiln mount %s DIR", argv[0], argv[0]);
-}
-
-/* Asks who sits at a terminal; a script means what it says. */
-static bool
-is_meant(const char *question, const char *name)
-{
-    char answer[16] = "";
-
-    if (kiln_options.is_yes || !isatty(STDIN_FILENO))
-        return true;
-    fprintf(stderr, question, name);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 int
@@ -460,8 +464,10 @@ int
 volume_set(const struct verb *v, int argc, char **argv)
 {
     json_t *options = json_object();
+    bool is_forced = strcmp(argv[argc - 1], "--force") == 0;
 
-    if (argc % 2 == 0) {
+    argc -= is_forced;
+    if (argc % 2 == 0 || argc < 3) {
         json_decref(options);
         return usage(v, "'%s' has no value", argv[argc - 1]);
     }
@@ -472,7 +478,8 @@ volume_set(const struct verb *v, int argc, char **argv)
         if (is_tls)
             json_object_set_new(options, "client.ssl", json_string(argv[i + 1]));
     }
-    return ask_and_say("volume-set", json_pack("{ss so}", "name", argv[0], "options", options),
+    return ask_and_say("volume-set", json_pack("{ss so sb}", "name", argv[0], "options", options, "force",
+                                               (int)is_forced),
                        "volume %s: set", argv[0]);
 }
 

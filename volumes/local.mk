@@ -49,6 +49,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/profile.c \
 	volumes/quota.c \
 	volumes/quota.h \
+	volumes/shut-out.c \
+	volumes/shut-out.h \
 	volumes/profile.h \
 	volumes/verbs-ask.c \
 	volumes/verbs-change.c \

@@ -7,6 +7,7 @@
 #include "data/option.h"
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
+#include "volumes/shut-out.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
@@ -248,17 +249,32 @@ verb_delete(json_t *args, json_t **out, struct problem *why)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+/* Refuses a change that would disconnect clients. A missing volume is the next step's error. */
+static int
+check_clients(const char *name, const json_t *options, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+    int err = v ? shut_out_check(v, options, why) : why->err;
+
+    volume_free(v);
+    return err;
+}
+
 int
 verb_set(json_t *args, json_t **out, struct problem *why)
 {
     const char *name;
     json_t *options;
+    int is_forced = 0;
 
-    if (verbs_get_args(args, why, "{s:s, s:o}", "name", &name, "options", &options, NULL))
+    if (verbs_get_args(args, why, "{s:s, s:o, s?b}", "name", &name, "options", &options, "force", &is_forced,
+                       NULL))
         return why->err;
     if (!json_is_object(options) || json_object_size(options) == 0)
         return problem_set(why, -EINVAL, "there is nothing to set");
     *out = json_pack("{ss sO}", "name", name, "options", options);
+    if (!is_forced && check_clients(name, options, why))
+        return why->err;
     return volumes_set(name, options, why);
 }
 

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -451,4 +452,31 @@ auth_check(const struct auth_rules *rules, const struct auth_question *q, bool *
 
     *is_trusted = password == ACCEPT;
     return addr != REJECT && login != REJECT && (addr == ACCEPT || login == ACCEPT);
+}
+
+const char *
+auth_refusal(const struct auth_rules *rules, const struct auth_question *q)
+{
+    struct address peer = address_from_sockaddr((const struct sockaddr *)q->peer);
+
+    if (takes_part(rules, "auth.login.") && q->tls_name && check_tls_name(rules, q) == REJECT)
+        return "auth.ssl-allow does not name the client's certificate";
+    if (takes_part(rules, "auth.login.") && !q->tls_name && check_password(rules, q) == REJECT)
+        return q->is_strict ? "server.strict-auth-accept is on, and the client has no password of the volume"
+                            : "the client sent a wrong password of the volume";
+    if (!takes_part(rules, "auth.addr."))
+        return "the volume has no auth.allow";
+    if (addresses_match(auth_option(rules, "addr", q->brick, "reject"), q->subdir, &peer) != 0)
+        return "auth.reject names the address";
+    if (check_addr(rules, q) == REJECT)
+        return "server.allow-insecure is off, and the client's port is above 1023";
+    return "auth.allow does not name the address";
+}
+
+void
+auth_peer_text(const struct sockaddr_storage *peer, char out[AUTH_PEER_TEXT])
+{
+    struct address a = address_from_sockaddr((const struct sockaddr *)peer);
+
+    snprintf(out, AUTH_PEER_TEXT, "%s", a.is_known ? a.text : "a local socket");
 }

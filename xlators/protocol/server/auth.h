@@ -41,5 +41,11 @@ struct auth_question {
 /* Returns true if the login is accepted; *is_trusted tells whether a username was verified. May ask the
  * resolver if a list has host names. */
 bool auth_check(const struct auth_rules *rules, const struct auth_question *q, bool *is_trusted);
+/* Names, for the log, the option of the volume by which auth_check() refuses this login. May ask the
+ * resolver. */
+const char *auth_refusal(const struct auth_rules *rules, const struct auth_question *q);
+/* Puts the address of a client into `out`, "a local socket" for one without. */
+#define AUTH_PEER_TEXT 64
+void auth_peer_text(const struct sockaddr_storage *peer, char out[AUTH_PEER_TEXT]);
 
 #endif

@@ -27,6 +27,7 @@ struct login {
     struct session_login shown;
     struct brick_client_facts facts;
     struct subdir_walk walk;
+    const char *refusal; /* the option that refuses the login, for the log alone */
 };
 
 void
@@ -59,8 +60,12 @@ login_refuse(struct login *l, int err, bool is_down, const char *why)
 {
     struct common_reply reply = {.op_ret = -1, .op_errno = err, .dict = dict_new(&l->req->stk.arena)};
 
-    log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused", "%s: %s (%s)",
-              l->uid ? l->uid : "a client", why, strerror(err));
+    char address[AUTH_PEER_TEXT];
+
+    auth_peer_text(conn_peer(l->req->conn), address);
+    log_event(LOG_WARNING, l->graph ? l->graph->top : NULL, "login-refused",
+              "%s: login refused: %s (%s)%s%s; %s", address, why, strerror(err), l->refusal ? ": " : "",
+              l->refusal ? l->refusal : "", l->uid ? l->uid : "a client without a name");
     if (reply.dict) { /* the texts appear in the client's log */
         (void)dict_set_str(reply.dict, DICT_KEY_ERROR, why);
         if (is_down)
@@ -157,8 +162,11 @@ log_in(struct login *l)
 
         conn_set_calls_max(l->req->conn, (unsigned)conf->calls_max);
         conn_set_trusted(l->req->conn);
-        log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s", client->uid,
-                  client->process_name, client->version, client->is_trusted ? ", trusted" : "");
+        char address[AUTH_PEER_TEXT];
+
+        auth_peer_text(conn_peer(l->req->conn), address);
+        log_event(LOG_INFO, client->graph->top, "login", "%s (%s, %s) is connected%s: %s", address,
+                  client->process_name, client->version, client->is_trusted ? ", trusted" : "", client->uid);
         session_end_formers(l->req->conn, client);
         accept_login(l, client);
     }
@@ -205,7 +213,7 @@ login_check_brick(struct login *l)
         login_refuse(l, ENOENT, false, "remote-subvolume is no brick of this process");
     } else if ((mismatch = server_tls_mismatch(g, l->req->conn))) {
         login_refuse(l, EACCES, false, mismatch);
-    } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted)) {
+    } else if (!server_auth(g, l->req->conn, &l->shown, &l->facts.is_trusted, &l->refusal)) {
         login_refuse(l, EACCES, false, "authentication failed");
     } else {
         l->walk = (struct subdir_walk){

@@ -76,9 +76,11 @@ bool server_is_brick_changing(const char *name);
 /* handshake.c: while it is set, SETVOLUME is answered ENOENT. */
 void handshake_set_shutting_down(bool is_so);
 
-/* server.c: true if the brick's auth options permit this connection with the data of its login. */
+/* server.c: true if the brick's auth options permit this connection with the data of its login. Else *refusal
+ * names the option that refuses. */
 struct session_login;
-bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted);
+bool server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted,
+                 const char **refusal);
 
 /* server.c: why the brick does not accept the kind of this connection, with TLS or without; NULL: it does. */
 const char *server_tls_mismatch(const struct graph *g, const struct conn *c);

@@ -233,24 +233,25 @@ server_tls_mismatch(const struct graph *g, const struct conn *c)
 }
 
 bool
-server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted)
+server_auth(struct graph *g, struct conn *c, const struct session_login *login, bool *is_trusted,
+            const char **refusal)
 {
     const struct server_conf *conf = xlator_conf(g->top);
+    const struct auth_question question = {.brick = g->name,
+                                           .peer = conn_peer(c),
+                                           .username = login->username,
+                                           .password = login->password,
+                                           .tls_name = conn_tls_name(c),
+                                           .subdir = login->subdir ? login->subdir : "/",
+                                           .allow_insecure = conf->allow_insecure,
+                                           .is_strict = conf->strict_auth};
 
     pthread_mutex_lock(&g->clients_lock);
     struct auth_rules *rules = auth_rules_ref(server_of(g)->auth);
     pthread_mutex_unlock(&g->clients_lock);
 
-    bool is_accepted = auth_check(rules,
-                                  &(struct auth_question){.brick = g->name,
-                                                          .peer = conn_peer(c),
-                                                          .username = login->username,
-                                                          .password = login->password,
-                                                          .tls_name = conn_tls_name(c),
-                                                          .subdir = login->subdir ? login->subdir : "/",
-                                                          .allow_insecure = conf->allow_insecure,
-                                                          .is_strict = conf->strict_auth},
-                                  is_trusted);
+    bool is_accepted = auth_check(rules, &question, is_trusted);
+    *refusal = is_accepted ? NULL : auth_refusal(rules, &question);
     auth_rules_unref(rules);
     return is_accepted;
 }

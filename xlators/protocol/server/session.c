@@ -502,12 +502,16 @@ session_check_auth(struct graph *g)
 
     for (struct recheck *r = collect_logins(g); r; r = next) {
         const struct session_login login = {r->shown.username, r->shown.password, r->shown.subdir};
+        char address[AUTH_PEER_TEXT];
+        const char *refusal;
         bool is_trusted;
 
         next = r->next;
-        if (!server_auth(g, r->conn, &login, &is_trusted)) {
+        if (!server_auth(g, r->conn, &login, &is_trusted, &refusal)) {
+            auth_peer_text(conn_peer(r->conn), address);
             log_event(LOG_WARNING, g->top, "auth-withdrawn",
-                      "a connected client is not accepted any more: disconnected");
+                      "%s: a connected client is not accepted any more and was disconnected: %s", address,
+                      refusal);
             conn_close(r->conn);
         }
         conn_unref(r->conn);
