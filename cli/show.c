@@ -126,6 +126,40 @@ show_usage(const json_t *v)
         putchar('\n');
 }
 
+/* Sums of all volumes that are shown. */
+struct status_sums {
+    size_t volumes, started, bricks, online;
+    long long heal_pending;
+};
+
+static void
+add_status(struct status_sums *sums, const json_t *v)
+{
+    const json_t *brick;
+    bool is_started = strcmp(text(v, "status"), "Started") == 0;
+    size_t i;
+
+    sums->volumes++;
+    sums->started += is_started;
+    json_array_foreach(json_object_get(v, "bricks"), i, brick)
+    {
+        sums->bricks += is_started;
+        sums->online += json_is_true(json_object_get(brick, "online"));
+        sums->heal_pending += number(brick, "heal_pending");
+    }
+}
+
+static void
+show_heal_pending(const json_t *v)
+{
+    struct status_sums sums = {0};
+
+    add_status(&sums, v);
+    if (sums.heal_pending > 0)
+        printf("Waiting for heal: %lld objects; see: kiln heal %s info\n", sums.heal_pending,
+               text(v, "name"));
+}
+
 static void
 show_one_status(json_t *v)
 {
@@ -153,6 +187,7 @@ show_one_status(json_t *v)
     }
     show_self_heal(json_object_get(v, "self-heal"));
     show_usage(v);
+    show_heal_pending(v);
     putchar('\n');
 }
 
@@ -183,11 +218,18 @@ show_quota(const json_t *answer)
 int
 show_status(const json_t *answer)
 {
+    struct status_sums sums = {0};
     json_t *v;
     size_t i;
 
     json_array_foreach(json_object_get(answer, "volumes"), i, v)
+    {
         show_one_status(v);
+        add_status(&sums, v);
+    }
+    if (sums.volumes > 1)
+        printf("All: %zu volumes, %zu started; %zu bricks of these, %zu online; %lld objects wait for heal\n",
+               sums.volumes, sums.started, sums.bricks, sums.online, sums.heal_pending);
     if (i == 0)
         printf("No volumes present\n");
     return KILN_DONE;

@@ -44,10 +44,8 @@ const struct verb verbs[] = {
      1, 2, volume_profile},
     {"set", "NAME KEY VALUE [KEY VALUE]... [--force]", "Set options; mounted clients apply them",
      "kilnd sets all of them, or none. kiln volume get NAME all shows the keys. tls on stands for server.ssl "
-     "on
-"
-     "client.ssl on: encrypt the volume; its bricks start anew. A list of auth.allow or auth.reject that
-"
+     "on\n"
+     "client.ssl on: encrypt the volume; its bricks start anew. A list of auth.allow or auth.reject that\n"
      "would disconnect clients needs --force.",
      3, -1, volume_set},
     {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},

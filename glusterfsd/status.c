@@ -15,6 +15,7 @@
 #include "glusterfsd/brick-ops.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
+#include "mem/mem-malloc.h"
 #include "mem/mem-pool.h"
 #include "rpc/transport/transport.h"
 
@@ -123,14 +124,30 @@ take_pool_line(void *arg, const char *key, const char *value)
     }
 }
 
-/* What lies beneath the pools is not always glibc's malloc, whose figures these are: then they show what it
- * alone has. The pools are the process's, so with several bricks each tells of those alone in which it has
+/* The figures of the allocator beneath the pools. glibc counts only its own malloc, which is idle where
+ * jemalloc is in its place. */
+static struct mallinfo2
+allocator_figures(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    size_t allocated, mapped;
+
+    if (mem_malloc_look() && mem_malloc_figure("allocated", &allocated) &&
+        mem_malloc_figure("mapped", &mapped)) {
+        m.arena = mapped;
+        m.uordblks = allocated;
+        m.fordblks = mapped > allocated ? mapped - allocated : 0;
+    }
+    return m;
+}
+
+/* The pools are the process's, so with several bricks each tells of those alone in which it has
  * objects: of 400 keys a brick, glusterd and the CLI cannot join those of 60 before the CLI gives up. */
 static int
 answer_mem(const struct graph *g, struct dict *out)
 {
     struct pools p = {.t.out = out, .owner = bricks_count() > 1 ? g->owner : 0};
-    struct mallinfo2 m = mallinfo2();
+    struct mallinfo2 m = allocator_figures();
 
     tell(&p.t, (int64_t)m.arena, "mallinfo.arena");
     tell(&p.t, (int64_t)m.ordblks, "mallinfo.ordblks");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "glusterfsd/bricks.h"
+#include "glusterfsd/figures.h"
 #include "graph/graph.h"
 #include "graph/unbuilt.h"
 #include "volumes/brick-check.h"
@@ -113,6 +114,14 @@ verbs_list_unbuilt(const struct graph *g)
     return list;
 }
 
+json_t *
+verbs_heal_pending(const struct graph *g)
+{
+    int64_t pending = g ? figures_heal_pending(g) : -1;
+
+    return pending < 0 ? json_null() : json_integer((json_int_t)pending);
+}
+
 static json_t *
 describe_bricks(const struct volume *v, bool with_state)
 {
@@ -128,6 +137,7 @@ describe_bricks(const struct volume *v, bool with_state)
             json_object_set_new(b, "port", g ? json_integer(verbs_brick_port()) : json_null());
             json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
             json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
+            json_object_set_new(b, "heal_pending", verbs_heal_pending(g));
             json_object_set_new(b, "not_built", verbs_list_unbuilt(g));
         }
         if (g)

@@ -58,6 +58,8 @@ int verb_status(json_t *args, json_t **out, struct problem *why);
 /* Lists the features that the brick's volume asks for and that the brick does not have. NULL: no brick. */
 struct graph;
 json_t *verbs_list_unbuilt(const struct graph *g);
+/* Returns the number of objects of which this brick knows that others missed changes, or null: not known. */
+json_t *verbs_heal_pending(const struct graph *g);
 
 /* verbs-process.c: the same for a daemon without --state, about the bricks of the process */
 int verb_process_list(json_t *args, json_t **out, struct problem *why);

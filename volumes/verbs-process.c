@@ -84,9 +84,9 @@ verb_process_list(json_t *args, json_t **out, struct problem *why)
 static json_t *
 describe_served(struct graph *g)
 {
-    return json_pack("{sb sb si si sf so}", "arbiter", 0, "online", 1, "port", (int)verbs_brick_port(), "pid",
-                     (int)getpid(), "cpu_seconds", profile_cpu_seconds(g), "not_built",
-                     verbs_list_unbuilt(g));
+    return json_pack("{sb sb si si sf so so}", "arbiter", 0, "online", 1, "port", (int)verbs_brick_port(),
+                     "pid", (int)getpid(), "cpu_seconds", profile_cpu_seconds(g), "not_built",
+                     verbs_list_unbuilt(g), "heal_pending", verbs_heal_pending(g));
 }
 
 int
