@@ -1466,3 +1466,41 @@ scene_inode(unsigned i, const char *path)
 
     return o ? inode_link(scene.graph->inodes, NULL, NULL, &o->stat) : NULL;
 }
+
+/* ---- looking up every name ------------------------------------------------------------------- */
+
+static const struct stored_name *looked_for;
+static const struct store *looked_in;
+
+static void
+fill_lookup(struct call_stack *stk)
+{
+    struct gfid fresh = {.b = {0xdd, [15] = 1}};
+
+    if (looked_for) {
+        stk->call.loc.parent =
+            inode_link(scene.graph->inodes, NULL, NULL, &looked_in->object[looked_for->dir].stat);
+        stk->call.loc.name = looked_for->name;
+        must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &fresh) == 0);
+    } else {
+        stk->call.loc.inode = inode_root(scene.graph->inodes);
+    }
+}
+
+void
+scene_lookup_all(void)
+{
+    looked_for = NULL;
+    (void)scene_call(FOP_lookup, fill_lookup, 0);
+    for (unsigned i = 0; i < scene.count; i++) {
+        for (unsigned n = 0; n < STORED_NAMES_MAX; n++) {
+            struct stored_name name = scene.store[i].name[n];
+
+            if (!name.is_used || strncmp(name.name, ".glusterfs", 10) == 0)
+                continue;
+            looked_in = &scene.store[i];
+            looked_for = &name;
+            (void)scene_call(FOP_lookup, fill_lookup, 0);
+        }
+    }
+}

@@ -127,6 +127,9 @@ int scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms);
 /* Returns a reference to the inode of the object that child i has behind the path ("/a/b"); NULL: none. */
 struct inode *scene_inode(unsigned i, const char *path);
 
+/* Looks up the root and every name that a child has, by the graph. */
+void scene_lookup_all(void);
+
 /* ---- disks ----------------------------------------------------------------------------------- */
 
 /* Returns the object behind the path; NULL: none. */

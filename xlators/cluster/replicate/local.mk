@@ -35,7 +35,14 @@ xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)
 TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children.h
 WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
 
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-direction
+xlators_cluster_replicate_test_replicate_direction_SOURCES = xlators/cluster/replicate/test-replicate-direction.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
+xlators_cluster_replicate_test_replicate_direction_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_replicate_test_replicate_direction_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-faults
-xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replicate/test-replicate-faults.c $(TEST_CHILDREN)
+xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replicate/test-replicate-faults.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDADD = $(TEST_LIBS)

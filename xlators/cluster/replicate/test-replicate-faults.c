@@ -20,10 +20,7 @@
 #include <string.h>
 
 #include "base/test-must.h"
-#include "xlators/cluster/replicate/changelog.h"
-#include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_replicate_xlator;
+#include "xlators/cluster/replicate/test-replicas.h"
 
 /* ---- the volume ------------------------------------------------------------------------------ */
 
@@ -32,18 +29,6 @@ static const struct shape {
     unsigned count;
     bool has_arbiter;
 } shapes[] = {{"2 replicas", 2, false}, {"3 replicas", 3, false}, {"2 replicas and an arbiter", 3, true}};
-
-static void
-mount_begin(const struct shape *shape)
-{
-    char options[512];
-
-    snprintf(options, sizeof options,
-             " option data-self-heal on\n option metadata-self-heal on\n option entry-self-heal on\n"
-             " option use-anonymous-inode yes\n option volume-id 11111111-2222-3333-4444-555555555555\n%s",
-             shape->has_arbiter ? " option arbiter-count 1\n" : "");
-    scene_begin(&cluster_replicate_xlator, options);
-}
 
 static void
 volume_make(const struct shape *shape)
@@ -646,85 +631,7 @@ check_recorded(const struct change_case *c)
     }
 }
 
-static const char *
-counters_left(void)
-{
-    static char text[160];
-
-    for (unsigned i = 0; i < scene.count; i++) {
-        for (unsigned n = 0; n < STORED_OBJECTS_MAX; n++) {
-            struct stored_object *o = &scene.store[i].object[n];
-
-            for (unsigned k = 0; o->stat.mode && o->stat.nlink && k < o->xattr_count; k++) {
-                struct changelog counters;
-
-                changelog_get(&counters, o->xattr[k].bytes, o->xattr[k].len);
-                if (strncmp(o->xattr[k].key, "trusted.afr.", 12) != 0 ||
-                    !(counters.count[0] | counters.count[1] | counters.count[2]))
-                    continue;
-                snprintf(text, sizeof text, "%s of object %02x..%u on c%u is %u %u %u", o->xattr[k].key,
-                         o->stat.gfid.b[0], o->stat.gfid.b[15], i, counters.count[0], counters.count[1],
-                         counters.count[2]);
-                return text;
-            }
-        }
-    }
-    return NULL;
-}
-
-static const char *
-copies_difference(void)
-{
-    static char text[320];
-
-    for (unsigned k = 1; k < scene.count; k++) {
-        const char *why = store_difference(&scene.store[0], &scene.store[k]);
-
-        if (why) {
-            snprintf(text, sizeof text, "c0 and c%u differ: %s", k, why);
-            return text;
-        }
-    }
-    return NULL;
-}
-
 /* ---- healing --------------------------------------------------------------------------------- */
-
-static const struct stored_name *looked_for;
-static const struct store *looked_in;
-
-static void
-fill_lookup(struct call_stack *stk)
-{
-    struct gfid fresh = {.b = {0xdd, [15] = 1}};
-
-    if (looked_for) {
-        stk->call.loc.parent =
-            inode_link(scene.graph->inodes, NULL, NULL, &looked_in->object[looked_for->dir].stat);
-        stk->call.loc.name = looked_for->name;
-        must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &fresh) == 0);
-    } else {
-        stk->call.loc.inode = inode_root(scene.graph->inodes);
-    }
-}
-
-static void
-lookup_all(void)
-{
-    looked_for = NULL;
-    (void)scene_call(FOP_lookup, fill_lookup, 0);
-    for (unsigned i = 0; i < scene.count; i++) {
-        for (unsigned n = 0; n < STORED_NAMES_MAX; n++) {
-            struct stored_name name = scene.store[i].name[n];
-
-            if (!name.is_used || strncmp(name.name, ".glusterfs", 10) == 0)
-                continue;
-            looked_in = &scene.store[i];
-            looked_for = &name;
-            (void)scene_call(FOP_lookup, fill_lookup, 0);
-        }
-    }
-}
 
 enum { ROUNDS_MAX = 6 };
 
@@ -736,7 +643,7 @@ heal_all(void)
             scene_child_up(i);
     }
     for (unsigned n = 0; n < ROUNDS_MAX && (copies_difference() || counters_left()); n++)
-        lookup_all();
+        scene_lookup_all();
     scene_run(5000);
 }
 
@@ -774,9 +681,9 @@ run_change(const struct shape *shape, const struct change_case *c, const struct 
            const struct fault *faults, unsigned fault_count)
 {
     volume_make(shape);
-    mount_begin(shape);
+    replicas_begin(shape->has_arbiter ? " option arbiter-count 1\n" : "");
     scene.tells_late = v->tells_late;
-    lookup_all();
+    scene_lookup_all();
     if (c->prepare)
         c->prepare();
     if (v->is_warm)
@@ -800,7 +707,7 @@ finish_run(const struct shape *shape, const struct change_case *c, int ret)
     scene.fault_count = 0;
     if (is_cut()) {
         scene_end();
-        mount_begin(shape);
+        replicas_begin(shape->has_arbiter ? " option arbiter-count 1\n" : "");
     }
     heal_all();
     const char *differs = copies_difference(), *left = counters_left();
