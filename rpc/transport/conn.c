@@ -78,8 +78,10 @@ conn_busy_get(struct conn *c)
 void
 conn_busy_put(struct conn *c)
 {
+    /* by any worker: this one may accept connections without an end in a flood, and those that it has closed
+     * would count until then */
     if (atomic_fetch_sub(&c->busy, 1) == 1)
-        worker_post(&c->closed_job);
+        worker_post_any(&c->closed_job);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

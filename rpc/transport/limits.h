@@ -25,6 +25,8 @@
  *   memory of all connections            64 MiB          -                            the oldest that holds
  *                                                                                     some is closed
  *   number of them                       1/16 of files   -                            the oldest is closed
+ *   TLS handshakes of one address that   256             -                            closed
+ *   wait for a thread
  *   of a guest, who has got a volfile: the same but time and number; as a connection of its address it counts
  *   of all peers
  *   bytes of replies                     256 MiB         transport.reply-memory       each connection has

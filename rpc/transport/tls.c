@@ -20,7 +20,10 @@
 #include "rpc/transport/tls-internal.h"
 #include "rpc/transport/transport-internal.h"
 
-enum { TLS_THREADS_MAX = 2, NAME_BYTES = 256, FAILURE_BYTES = 384 };
+enum { TLS_THREADS_MAX = 2, NAME_BYTES = 256, FAILURE_BYTES = 384, TLS_ADDRESS_SLOTS = 4096 };
+/* Steps of one address in the queue, so that a flood delays others by a fraction of a second. A host with
+ * more mounts connects in turns: refused clients come again. */
+enum { TLS_WAITING_MAX = 256 };
 
 #define RECORD_BYTES 16384
 #define RECORD_EXTRA 256 /* more than the head, nonce, tag and padding of a record */
@@ -500,6 +503,7 @@ static struct {
     pthread_mutex_t lock; /* guards all below */
     struct cds_list_head waiting;
     unsigned threads;
+    uint16_t by_address[TLS_ADDRESS_SLOTS]; /* accepted connections in the queue: conn_address_slot() */
 } steps = {.lock = PTHREAD_MUTEX_INITIALIZER, .waiting = CDS_LIST_HEAD_INIT(steps.waiting)};
 
 static void
@@ -507,11 +511,39 @@ step_run(struct tls *t)
 {
     struct conn *c = t->conn;
 
+    bool has_left = atomic_load(&c->reader) & READER_HANGUP;
+
     pthread_mutex_lock(&t->lock);
+    if (!t->ssl && has_left) /* no signature for a peer that does not wait for it */
+        fail_locked(t, -ECONNRESET, "the peer left before the handshake");
     if (atomic_load(&t->phase) == SHAKING)
         shake_locked(t);
     pthread_mutex_unlock(&t->lock);
     worker_post_any(&c->read_job); /* the reader again */
+}
+
+/* A connection that this side has opened has no bound: its own side chose to open it. */
+static bool
+is_bounded(const struct tls *t)
+{
+    return !t->conn->is_dialled;
+}
+
+static unsigned
+step_slot(const struct tls *t)
+{
+    return t->conn->address_slot % TLS_ADDRESS_SLOTS;
+}
+
+/* Puts the step into the queue. False: too many of that address wait. */
+static bool
+queue_step_locked(struct tls *t)
+{
+    if (is_bounded(t) && steps.by_address[step_slot(t)] >= TLS_WAITING_MAX)
+        return false;
+    steps.by_address[step_slot(t)] += is_bounded(t);
+    cds_list_add_tail(&t->link, &steps.waiting);
+    return true;
 }
 
 static void *
@@ -524,6 +556,7 @@ steps_main(void *arg)
         struct tls *t = cds_list_first_entry(&steps.waiting, struct tls, link);
 
         cds_list_del(&t->link);
+        steps.by_address[step_slot(t)] -= is_bounded(t);
         pthread_mutex_unlock(&steps.lock);
         step_run(t);
         pthread_mutex_lock(&steps.lock);
@@ -540,13 +573,17 @@ tls_hand_over(struct tls *t)
     pthread_mutex_lock(&steps.lock); /* held over pthread_create(): only other handshakes wait for it */
     if (steps.threads < TLS_THREADS_MAX && thread_start(steps_main, NULL) == 0)
         steps.threads++;
-    bool has_thread = steps.threads > 0;
+    bool has_thread = steps.threads > 0, is_queued = has_thread && queue_step_locked(t);
 
-    if (has_thread)
-        cds_list_add_tail(&t->link, &steps.waiting);
     pthread_mutex_unlock(&steps.lock);
-    if (!has_thread)
-        step_run(t);
+    if (is_queued)
+        return;
+    if (has_thread) {
+        pthread_mutex_lock(&t->lock);
+        fail_locked(t, -EBUSY, "%u handshakes of that address wait already", TLS_WAITING_MAX);
+        pthread_mutex_unlock(&t->lock);
+    }
+    step_run(t);
 }
 
 void

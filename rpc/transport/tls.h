@@ -13,7 +13,8 @@
  * A handshake's steps run on threads of their own (at most TLS_THREADS_MAX, which exist only while there are
  * steps to run): an RSA signature takes a millisecond of processor time, and files may be read. While a step
  * waits or runs, its thread has the place of the connection's reader (receive.c). So a flood of half
- * handshakes delays other handshakes, never a connection that is open. The peer has not logged in meanwhile:
+ * handshakes never delays a connection that is open, and delays other handshakes by the bounded number of
+ * steps that one address may have in the queue. The peer has not logged in meanwhile:
  * the limits of strangers hold (limits.h), and TLS_SHAKING_BYTES count as its buffers.
  *
  * Open connections encrypt and decrypt on the workers that send and read, under `lock`, because an SSL object

@@ -9,11 +9,13 @@ KILN_TEST_PID: the daemon's pid. Prints TAP lines without a plan. tests/bench/fa
 times.
 """
 import argparse
+import collections
 import errno
 import os
 import resource
 import select
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -220,6 +222,49 @@ def other_serves():
 def close(peers):
     for peer in peers:
         peer.close()
+
+
+def client_hello():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ecdh_curve("prime256v1")
+    sent = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return sent.read()
+
+
+class Handshakes:
+    """Connections that send a ClientHello and then nothing; each thread holds the newest ones."""
+
+    def __init__(self, count, held):
+        self.is_over, self.hello, self.held = threading.Event(), client_hello(), held
+        for _ in range(count):
+            threading.Thread(target=self.shake, daemon=True).start()
+
+    def shake(self):
+        sockets = collections.deque()
+        while not self.is_over.is_set():
+            try:
+                sockets.append(socket.create_connection((ARGS.host, ARGS.port), 20))
+                sockets[-1].sendall(self.hello)
+            except OSError:
+                pass
+            if len(sockets) > self.held:
+                sockets.popleft().close()
+
+    def close(self):
+        self.is_over.set()
+
+
+@flood
+def half_handshakes(threads=4, held=200):
+    """With a brick that has TLS the daemon signs for each of them. Without such a brick the daemon refuses them."""
+    handshakes = Handshakes(threads, held)
+    time.sleep(1)
+    return [handshakes]
 
 
 @flood
