@@ -150,18 +150,25 @@ choose(void *arg, bool *plain)
     return tls_config_ref(serving);
 }
 
+/* Takes the reference over. */
 static void
-serve(const char *crl)
+serve_config(struct tls_config *config)
 {
     int err = 0;
     struct reason why = {""};
 
-    serving = config_of("server", "ca.pem", crl);
+    serving = config;
     ck_assert_msg(tls_config_load(serving, &why) == 0, "%s", why.text);
     tls_ops = echo_ops;
     tls_ops.tls = choose;
     listener = listener_open_tcp("127.0.0.1", 0, &tls_ops, &echo.accepted, &err);
     ck_assert_ptr_nonnull(listener);
+}
+
+static void
+serve(const char *crl)
+{
+    serve_config(config_of("server", "ca.pem", crl));
 }
 
 static void
@@ -510,6 +517,52 @@ START_TEST(a_server_certificate_is_good_for_a_client)
 }
 END_TEST
 
+/* Serves with another certificate, whose file has the intermediate too, and at most `depth` of these. */
+static void
+restart_with_chain(unsigned depth)
+{
+    static const struct wish middle = {.name = "middle", .is_authority = true}, leaf = {.name = "leaf"};
+    struct identity m = make_identity(&middle, &ca), l = make_identity(&leaf, &m);
+
+    write_identity(&l, "leaf");
+    FILE *f = fopen(in_dir("leaf.pem"), "a");
+    PEM_write_X509(f, m.cert);
+    fclose(f);
+    identity_free(&m);
+    identity_free(&l);
+    listener_close(listener);
+    tls_config_unref(serving);
+    char cert[128], key[128];
+    snprintf(cert, sizeof cert, "%s/server.pem", dir);
+    snprintf(key, sizeof key, "%s/server.key", dir);
+    serve_config(tls_config_new(&(struct tls_files){
+        .own_cert = cert, .private_key = key, .ca_list = in_dir("ca.pem"), .depth = depth}));
+}
+
+START_TEST(the_depth_bounds_intermediates)
+{
+    restart_with_chain(1);
+    ck_assert(peer_is_served("leaf", "ca.pem", TLS1_3_VERSION));
+    restart_with_chain(0);
+    ck_assert(!peer_is_served("leaf", "ca.pem", TLS1_3_VERSION));
+    others_are_served();
+}
+END_TEST
+
+START_TEST(a_renegotiation_is_refused)
+{
+    struct peer p = peer_new("server", "ca.pem", TLS1_2_VERSION);
+    char byte;
+
+    ck_assert(peer_shake(&p, SIZE_MAX));
+    ck_assert(peer_round_trip(&p, 0, 100, 1, SIZE_MAX));
+    ck_assert_int_eq(SSL_renegotiate(p.ssl), 1);
+    ck_assert(!peer_shake(&p, SIZE_MAX) || !peer_read(&p, &byte, 1));
+    peer_free(&p);
+    others_are_served();
+}
+END_TEST
+
 static void
 restart_with_crl(const char *path)
 {
@@ -825,6 +878,8 @@ tls_suite(void)
     tcase_add_loop_test(refused, a_client_with_a_bad_certificate_is_refused, 0, FAULTS);
     tcase_add_test(refused, a_client_without_a_certificate_or_with_an_old_version_is_refused);
     tcase_add_test(refused, a_server_certificate_is_good_for_a_client);
+    tcase_add_test(refused, the_depth_bounds_intermediates);
+    tcase_add_test(refused, a_renegotiation_is_refused);
     tcase_add_test(refused, a_revoked_client_is_refused);
     tcase_add_test(refused, a_plain_peer_gets_an_alert);
     tcase_add_test(refused, a_tls_peer_at_a_plain_port_gets_an_alert);
