@@ -505,8 +505,9 @@ top_summary(const json_t *rates, char *out, size_t size)
     put_short(live, sizeof live, json_number_value(json_object_get(pools, "live")), 1000);
     put_short(cached, sizeof cached, objects, 1000);
     put_short(bytes, sizeof bytes, json_number_value(json_object_get(pools, "bytes")), 1024);
-    snprintf(out, size, "%zu bricks  cpu %.0f%%  ram %s  threads %.0f  pools %s live %s cached %s%s%s",
-             json_array_size(json_object_get(rates, "bricks")),
+    /* A screen of 80 columns cuts the end, so that the pools come last. */
+    snprintf(out, size, "%zu bricks%s  cpu %.0f%%  ram %s  threads %.0f%s  pools %s live %s cached %s",
+             json_array_size(json_object_get(rates, "bricks")), unbuilt,
              json_number_value(json_object_get(rates, "cpu_percent")), resident,
-             json_number_value(json_object_get(rates, "threads")), bytes, live, cached, machine, unbuilt);
+             json_number_value(json_object_get(rates, "threads")), machine, bytes, live, cached);
 }
