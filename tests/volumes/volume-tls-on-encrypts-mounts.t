@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # `kiln tls init` makes certificates, and `kiln volume set NAME tls on` encrypts a started volume: an open Kiln mount
-# goes on with its files, new mounts of both kinds use TLS, plain logins are refused, another volume stays plain, and the
-# self-heal daemon heals. `tls off` takes it back.
+# goes on with its files, new mounts of both kinds use TLS, another volume stays plain, and heal info answers. The port
+# refuses old versions and weak suites. `tls off` returns the volume to plain connections.
 # Covers: cli/tls.c, volumes/volumes.c, mount/volume.c, xlators/protocol/server/door.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
