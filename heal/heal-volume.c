@@ -48,15 +48,6 @@ heal_type_find(const char *name)
     return NULL;
 }
 
-static void
-set_children_changed(struct graph *g, enum child_event event)
-{
-    const struct heal_set *set = g->maker;
-
-    if (event == CHILD_UP || event == CHILD_SOME_UP)
-        crawler_child_up(set->crawler);
-}
-
 static struct graph *
 set_graph_new(const char *volume, const char *text)
 {
@@ -85,8 +76,6 @@ set_start(struct heal_volume *v, struct heal_set *set, const char *text)
     set->crawler = crawler_new(set->graph, (unsigned)v->count, v->heals);
     if (!set->crawler)
         return -ENOMEM;
-    set->graph->watch = set_children_changed;
-    set->graph->maker = set;
     int err = graph_start(set->graph);
 
     if (err)

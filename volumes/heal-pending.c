@@ -230,7 +230,10 @@ add_entry(struct pending *p, const char *gfid)
     else if (fault && is_named)
         json_object_set(p->failed, json_string_value(name), fault);
     int err = add_name(p, name, is_entry_split(p->v, accused));
-    return !err && accused[ENTRY] ? add_split_names(p, gfid) : err;
+    bool are_all_accused = accused[ENTRY] == (1u << p->v->replica) - 1;
+
+    /* with a brick that is not accused, its names are right */
+    return !err && are_all_accused ? add_split_names(p, gfid) : err;
 }
 
 /* Adds the entries of one index that are not in the other (NULL: none). Returns 0, -ENOMEM, or -errno of

@@ -1098,12 +1098,14 @@ crawler_new(struct graph *g, unsigned share, bool heals)
     timer_init(&c->timer, crawl_timer_fired);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->ended, NULL);
+    atomic_store(&c->r->crawler, c);
     return c;
 }
 
 void
 crawler_free(struct crawler *c)
 {
+    atomic_store(&c->r->crawler, NULL);
     atomic_store(&c->r->is_stopping, true); /* heals end */
     pthread_mutex_lock(&c->lock);
     c->is_stopped = true;

@@ -51,12 +51,12 @@ struct crawl_fault {
 
 enum crawl_need { CRAWL_NO_HEAL, CRAWL_HEAL, CRAWL_UNDER_HEAL };
 
-/* NULL: no memory. `share`: the replica sets of the volume, which share its limit of objects at a time.
+/* Makes a crawler, before graph_start(). NULL: no memory. `share`: the replica sets of the volume, which share its limit of objects at a time.
  * `heals` false: the crawler heals nothing, it only answers. */
 struct crawler *crawler_new(struct graph *g, unsigned share, bool heals);
-/* Stops the crawl, waits for its end, and frees the crawler. Not on a worker. */
+/* Called after graph_drain(), or instead of graph_start(): no child event comes any more. */
 void crawler_free(struct crawler *c);
-/* A child has come up. */
+/* Called by cluster/replicate when a child has come up. */
 void crawler_child_up(struct crawler *c);
 /* Returns 0; -EPERM: this crawler heals nothing; -ENOTCONN: not all children are up, and the crawl begins
  * when they are. */

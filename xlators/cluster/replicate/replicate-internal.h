@@ -66,6 +66,7 @@ struct replicate {
     atomic_uint generation;  /* incremented whenever a child comes up or goes down */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
+    _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
     atomic_uint habits;      /* bits of enum new_file: operations on the latest new file before its close */
     atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */
 

@@ -15,6 +15,7 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "xlators/cluster/replicate/crawl.h"
 #include "xlators/cluster/replicate/heal.h"
 
 enum { PATIENCE_MS = 10000 }; /* until a silent child counts as down */
@@ -128,6 +129,9 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     pthread_mutex_unlock(&r->lock);
     if (tells)
         xlator_tell_parent(r->xl, event);
+    struct crawler *crawler = atomic_load(&r->crawler);
+    if (crawler && is & ~was)
+        crawler_child_up(crawler);
 }
 
 static void
