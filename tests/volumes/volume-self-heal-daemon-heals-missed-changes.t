@@ -77,7 +77,7 @@ is "$(kiln_json heal r statistics | grep -o '"type":"INDEX"' | sort -u)" '"type"
 # The removal on the disk leaves no entry in an index.
 rm "$T/b/1/dir/new" "$(handle_of "$T/b/1" "$T/b/2/dir/new")"
 t "kiln requests a full heal" kiln volume heal r full
-t "the daemon brings back a file that vanished from a brick" wait_for 240 "the file" test -e "$T/b/1/dir/new"
+t "the daemon brings back a file that vanished from a brick" wait_for 240 "the file" test -s "$T/b/1/dir/new"
 is "$(cat "$T/b/1/dir/new")" two "the file has its old contents"
 is "$(healers)" "$pid" "a single daemon has done all heals"
 

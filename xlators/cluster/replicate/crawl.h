@@ -51,8 +51,8 @@ struct crawl_fault {
 
 enum crawl_need { CRAWL_NO_HEAL, CRAWL_HEAL, CRAWL_UNDER_HEAL };
 
-/* Makes a crawler, before graph_start(). NULL: no memory. `share`: the replica sets of the volume, which share its limit of objects at a time.
- * `heals` false: the crawler heals nothing, it only answers. */
+/* Makes a crawler, before graph_start(). NULL: no memory. `share`: the replica sets of the volume, which
+ * share its limit of objects at a time. `heals` false: the crawler heals nothing, it only answers. */
 struct crawler *crawler_new(struct graph *g, unsigned share, bool heals);
 /* Called after graph_drain(), or instead of graph_start(): no child event comes any more. */
 void crawler_free(struct crawler *c);
