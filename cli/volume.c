@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The verbs that ask kilnd one thing and show the answer. */
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,19 @@ small_number(const char *text)
     long n = strtol(text, &end, 10);
 
     return *text && !*end && n >= 0 && n <= 1000 ? (int)n : -1;
+}
+
+static int
+ask_and_show(const char *what, json_t *args, int (*show)(const json_t *answer))
+{
+    json_t *answer;
+    int status = ask(what, args, &answer);
+
+    if (status)
+        return status;
+    status = kiln_options.is_json ? show_json(answer) : show(answer);
+    json_decref(answer);
+    return status;
 }
 
 /* Asks the user at a terminal. A script is not asked. */
@@ -192,6 +206,20 @@ volume_start(const struct verb *v, int argc, char **argv)
                        "volume %s is started; mount it: kiln mount %s DIR", argv[0], argv[0]);
 }
 
+static int
+show_stopped(const json_t *answer)
+{
+    const char *name = json_string_value(json_object_get(answer, "name"));
+    long long clients = json_integer_value(json_object_get(answer, "clients"));
+
+    name = name ? name : "-";
+    printf("volume %s is stopped\n", name);
+    if (clients > 0)
+        printf("%lld client%s connected; calls there fail until: kiln start %s\n", clients,
+               clients == 1 ? " was" : "s were", name);
+    return KILN_DONE;
+}
+
 int
 volume_stop(const struct verb *v, int argc, char **argv)
 {
@@ -199,7 +227,7 @@ volume_stop(const struct verb *v, int argc, char **argv)
     (void)argc;
     if (!is_meant("Clients of %s will lose it. Stop? (y/n) ", argv[0]))
         return KILN_REFUSED;
-    return ask_and_say("volume-stop", json_pack("{ss}", "name", argv[0]), "volume %s is stopped", argv[0]);
+    return ask_and_show("volume-stop", json_pack("{ss}", "name", argv[0]), show_stopped);
 }
 
 int
@@ -214,19 +242,6 @@ volume_delete(const struct verb *v, int argc, char **argv)
 }
 
 /* ---- info, list, status ---------------------------------------------------------------------- */
-
-static int
-ask_and_show(const char *what, json_t *args, int (*show)(const json_t *answer))
-{
-    json_t *answer;
-    int status = ask(what, args, &answer);
-
-    if (status)
-        return status;
-    status = kiln_options.is_json ? show_json(answer) : show(answer);
-    json_decref(answer);
-    return status;
-}
 
 /* "all" is every volume, as no name is. */
 static json_t *
@@ -251,11 +266,31 @@ volume_list(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-list", json_object(), show_list);
 }
 
+/* A glusterd without multiplexing starts several kilnds, of which one has the socket that was asked
+ * (glusterfsd/questions.h). */
+static void
+name_other_daemons(void)
+{
+    char pattern[4200];
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern, "%s.[0-9]*", kiln_options.socket);
+    if (glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        printf("Another kilnd: kiln --socket %s status\n", found.gl_pathv[i]);
+    globfree(&found);
+}
+
 int
 volume_status(const struct verb *v, int argc, char **argv)
 {
     (void)v;
-    return ask_and_show("volume-status", name_or_all(argc, argv), show_status);
+    int status = ask_and_show("volume-status", name_or_all(argc, argv), show_status);
+
+    if (!status && !kiln_options.is_json)
+        name_other_daemons();
+    return status;
 }
 
 static int

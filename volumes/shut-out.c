@@ -36,6 +36,25 @@ collect_peers(struct graph *g, struct peers *p)
     pthread_mutex_unlock(&g->clients_lock);
 }
 
+unsigned
+shut_out_clients(const struct volume *v)
+{
+    struct peers *p = malloc(sizeof *p);
+    unsigned most = 0;
+
+    for (unsigned i = 0; p && i < v->brick_count; i++) {
+        struct graph *g = bricks_find(v->bricks[i].path);
+
+        if (!g)
+            continue;
+        collect_peers(g, p);
+        graph_unpin(g);
+        most = p->count > most ? p->count : most;
+    }
+    free(p);
+    return most;
+}
+
 /* The value of a key after the change. */
 static const char *
 value_after(const struct volume *v, const json_t *options, const char *key)

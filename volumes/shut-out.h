@@ -17,4 +17,8 @@
  * clients, or -ENOMEM. */
 int shut_out_check(const struct volume *v, const json_t *options, struct problem *why);
 
+/* Returns the number of clients that are connected to the volume, as its brick with most of them has it.
+ * Clients of kilnd itself are not counted. */
+unsigned shut_out_clients(const struct volume *v);
+
 #endif

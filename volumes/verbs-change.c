@@ -235,10 +235,20 @@ act_on_name(json_t *args, json_t **out, struct problem *why,
     return act(name, why);
 }
 
+/* The answer has the number of clients that lose the volume. */
 int
 verb_stop(json_t *args, json_t **out, struct problem *why)
 {
-    return act_on_name(args, out, why, volumes_stop);
+    const char *name = json_string_value(json_object_get(args, "name"));
+    struct volume *v = name ? volumes_find(name, why) : NULL;
+    unsigned clients = v ? shut_out_clients(v) : 0;
+
+    volume_free(v);
+    why->err = 0;
+    int err = act_on_name(args, out, why, volumes_stop);
+    if (!err && *out)
+        json_object_set_new(*out, "clients", json_integer(clients));
+    return err;
 }
 
 int

@@ -75,5 +75,7 @@ refusal_is_logged() {
 }
 t "the log names the address and the option of the refused login" wait_for 60 "the line" refusal_is_logged
 t "a list without a client to lose needs no --force" kiln set web auth.allow '*'
-t "the client works again" wait_for 60 "the client" ls "$T/mnt/file"
+t "the client works again" wait_for 60 "the client" touch "$T/mnt/again"
+kiln stop web >"$T/stopped"
+t "kiln stop tells how many clients were connected" grep -qx '1 client was connected; calls there fail until: kiln start web' "$T/stopped"
 umount "$T/mnt"

@@ -46,6 +46,7 @@ is "$(bricks_in_status)" 1 "kiln status shows the brick of the process at the so
 is "$(kiln list)" web "kiln list names the volume"
 own=$(compgen -G '/run/kiln/kilnd.socket.*')
 is "$(bricks_in_status --socket "$own")" 1 "kiln status shows the other brick at the socket with the process id"
+is "$(kiln status | tail -n 1)" "Another kilnd: kiln --socket $own status" "kiln status names the socket of the other kilnd"
 is "$(bricks_in_metrics)" 1 "/metrics shows one process"
 gl volume stop web force
 t_not "no socket stays when the bricks end" compgen -G '/run/kiln/*socket*'
