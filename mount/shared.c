@@ -195,7 +195,8 @@ socket_at(const char *path, struct sockaddr_un *to)
     return fd < 0 ? -errno : fd;
 }
 
-/* Tells whether the process at the other end sees the same mounts. */
+/* Tells whether the process at the other end sees the same mounts. A process outside of a container that
+ * shares /run has the id 0 here. */
 static bool
 is_in_namespace(int fd)
 {
@@ -208,7 +209,7 @@ is_in_namespace(int fd)
     snprintf(name, sizeof name, "/proc/%d/ns/mnt", (int)who.pid);
     name_namespace("/proc/self/ns/mnt", own, sizeof own);
     name_namespace(name, other, sizeof other);
-    return !*other || strcmp(own, other) == 0;
+    return who.pid != 0 && (!*other || strcmp(own, other) == 0);
 }
 
 static bool
