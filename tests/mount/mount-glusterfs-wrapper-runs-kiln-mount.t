@@ -88,7 +88,7 @@ t "nosuid in the option list takes effect" has_option nosuid
 t "a file can be created" touch "$mnt/made"
 t "the script's mount is unmounted" unmounted
 
-for option in --dump-fuse=/tmp/f --secure-mgmt=on --no-root-squash --socket-file=/tmp/s --print-exports=/f --volume-name=v-client-0; do
+for option in --dump-fuse=/tmp/f --no-root-squash --socket-file=/tmp/s --print-exports=/f --volume-name=v-client-0; do
     name=${option%%=*}
     t "$option is refused by name" refused "$option" "${name#--}"
     t_not "no refused option leaves a mount" mount_is_listed "$mnt"
@@ -101,7 +101,7 @@ glusterfs --help >"$T/stock.help"
 options_of "$T/stock.help" >"$T/stock.options"
 {
     "$KILN_MOUNT" --help
-    echo "--aux-gfid-mount --worm --selinux --capability --dump-fuse --socket-file --enable-ino32 --no-root-squash --secure-mgmt"
+    echo "--aux-gfid-mount --worm --selinux --capability --dump-fuse --socket-file --enable-ino32 --no-root-squash"
     echo "--print-exports --print-netgroups --print-libexecdir --print-logdir --print-statedumpdir --print-xlatordir"
 } >"$T/kiln.help"
 options_of "$T/kiln.help" >"$T/kiln.options"
