@@ -65,7 +65,8 @@ use(const struct volume *v)
         return;
     must_parse(volfile_text_brick(v, 0, 1), layers);
     must_parse(volfile_text_client(v, &here), 0);
-    must_parse(volfile_text_heal(v, 49152), 0);
+    for (unsigned set = 0; v->replica > 1 && set < v->brick_count / v->replica; set++)
+        must_parse(volfile_text_heal(v, 49152, set), 0);
     if (!*volume_type_text(v) || !*volume_status_text(v->status))
         abort();
 }
@@ -314,7 +315,6 @@ work_in_folder(void)
         bool is_there = false;
 
         (void)state_dir_save(s, first.volumes[i], &is_there, &why);
-        (void)state_dir_save_heal(s, first.volumes[i]->name, "text", 4, &why);
     }
     int again = load(s, &second);
     if (!is_failing && again != count)
