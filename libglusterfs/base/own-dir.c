@@ -28,9 +28,3 @@ own_dir_open(const char *path, mode_t mode)
         close(fd);
     return err ? err : fd;
 }
-
-int
-own_dir_make(const char *path, mode_t mode)
-{
-    return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : own_dir_open(path, mode);
-}

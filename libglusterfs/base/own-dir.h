@@ -11,7 +11,4 @@
  * or -errno: -ENOTDIR or -ELOOP (a symlink, a file), -EPERM (another user's directory). thread: any. */
 int own_dir_open(const char *path, mode_t mode);
 
-/* Like own_dir_open(), but makes the directory first unless the path exists. */
-int own_dir_make(const char *path, mode_t mode);
-
 #endif
