@@ -14,7 +14,11 @@
  *      find the file by D.
  *   5. In parallel: removal of the remains of S and of the replaced file; in the first case of 4 creation
  *      of a linkto file on D_h.
- * If a step fails before the RENAME, the objects created so far are removed. If both names are one name, or
+ * If a step fails before the RENAME, the objects created so far are removed. If the connection to D_h ends
+ * before the reply to the RENAME, and the RENAME would have replaced the file D itself, the second name on
+ * S_c stays: if D_h has done the RENAME, that name is the only object that D leads to. Otherwise D is the old
+ * file, and the name on S_c is hidden; the next rename of S to D uses the name. If the old name cannot be
+ * removed in step 5, the file has both names, and the caller gets the error. If both names are one name, or
  * names of one file, which the kernel could not know because of other clients, the rename does nothing.
  *
  * At first the objects remembered for both names are locked. If these are unknown or wrong, the names are
@@ -293,6 +297,20 @@ new_linkto_call(const struct rename *r, const struct loc *loc)
                        true);
 }
 
+/* Returns whether the source's subvolume already has the file under the new name, which an earlier rename has
+ * left there. */
+static bool
+has_second_name(const struct rename *r)
+{
+    struct call_stack *stk = lookup_call(r->o, r->to->parent, r->to->name, NULL, true);
+    bool has = dist_call_at(r->o, (unsigned)r->source.cached, stk) >= 0 && !reply_is_linkto(stk) &&
+               gfid_equal(&stk->reply.stat.gfid, &r->source.inode->gfid);
+
+    if (stk)
+        call_stack_free(stk);
+    return has;
+}
+
 /* First part of a rename by linkto file, for a file that is neither on the new name's hashed subvolume nor
  * on the replaced file's subvolume: creates the linkto file and the second name. */
 static int
@@ -312,6 +330,8 @@ make_both_names(const struct rename *r, bool makes)
     err = dist_fan_go(&fan);
     if (!err) {
         int linked = dist_fan_result(&fan, cached);
+
+        linked = linked == -EEXIST && has_second_name(r) ? 0 : linked;
         int made = makes ? linkto_made(o, at, from->parent, from->name, dist_fan_result(&fan, at)) : 0;
 
         err = made ? made : linked < 0 ? linked : 0;
@@ -336,9 +356,11 @@ move_by_linkto(struct rename *r, struct call_stack **out)
     if (err)
         return err;
     err = rename_at(r, at, true, out);
+    bool may_have_replaced = err == -ENOTCONN && has_target(r) && r->target.cached == r->target_hashed;
+
     if (err == -ENOENT || err == -ESTALE) /* no linkto file has the old name */
         err = linkto_make(o, at, r->to->parent, r->to->name, &r->source.inode->gfid, cached, true);
-    if (err && *out)
+    if (err && *out && !may_have_replaced)
         (void)dist_call_once(o, cached, unlink_call(r, r->to));
     if (err && makes)
         (void)linkto_remove(o, at, r->from->parent, r->from->name, false);
@@ -384,8 +406,9 @@ left_result(const struct call_stack *stk)
     return stk ? coro_call_result(stk) : -ENOMEM;
 }
 
-/* Step 5. Failures leave linkto files that point nowhere, or names that no lookup uses. */
-static void
+/* Step 5. Failures leave linkto files that point nowhere, or names that no lookup uses. Returns 0, or -errno
+ * if the file still has its old name. */
+static int
 remove_remains(const struct rename *r, bool stays)
 {
     const struct op *o = r->o;
@@ -405,9 +428,12 @@ remove_remains(const struct rename *r, bool stays)
     if (target >= 0 && target != hashed && target != cached)
         (void)left_wind(r, &left, target, unlink_call(r, to));
     coro_group_wait(&left.group);
-    if (!stays && left_result(old) < 0)
+    int old_left = stays ? 0 : left_result(old);
+
+    old_left = old_left == -ENOENT || old_left == -ESTALE || old_left > 0 ? 0 : old_left;
+    if (old_left)
         log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
-                  o->d->child[cached].xl->name, strerror(-left_result(old)));
+                  o->d->child[cached].xl->name, strerror(-old_left));
     /* An existing linkto file keeps its owner, which decides nothing. */
     bool is_new = linkto ? !linkto_made(o, (unsigned)hashed, to->parent, to->name, left_result(linkto))
                          : !stays && hashed != r->source_hashed;
@@ -416,6 +442,7 @@ remove_remains(const struct rename *r, bool stays)
         call_stack_free(left.call[i]);
     if (is_new)
         linkto_own(o, (unsigned)hashed, &r->source.reply->reply.stat);
+    return old_left == -EAGAIN ? -EIO : old_left; /* -EAGAIN would mean "start again" */
 }
 
 static int
@@ -425,9 +452,7 @@ rename_file_locked(struct rename *r, struct call_stack **out)
     bool stays = cached == target || cached == r->target_hashed;
     int err = stays ? rename_in_place(r, out) : move_by_linkto(r, out);
 
-    if (!err)
-        remove_remains(r, stays);
-    return err;
+    return err ? err : remove_remains(r, stays);
 }
 
 static int
