@@ -14,6 +14,7 @@
 #include "coro/coroutine.h"
 #include "event/timer.h"
 #include "event/worker.h"
+#include "graph/dir-offset.h"
 #include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -389,8 +390,8 @@ store_difference(struct store *a, struct store *b)
 struct stored_lock {
     struct cds_list_head link;
     unsigned child;
-    bool is_entry, is_all_names;
-    uint64_t start, end; /* `end` excluded */
+    bool is_entry, is_all_names, is_shared; /* is_shared: a read lock */
+    uint64_t start, end;                    /* `end` excluded */
     struct gfid gfid;
     char domain[STORED_TEXT_MAX], name[STORED_TEXT_MAX];
     uint64_t owner;
@@ -421,7 +422,8 @@ lock_is_free(const struct stored_lock *wanted)
 
     cds_list_for_each_entry(l, &locks, link)
     {
-        if (!l->waiting && locks_conflict(l, wanted) && l->owner != wanted->owner)
+        if (!l->waiting && locks_conflict(l, wanted) && l->owner != wanted->owner &&
+            !(l->is_shared && wanted->is_shared))
             return false;
     }
     return true;
@@ -548,6 +550,7 @@ lock_serve(unsigned child, struct call_stack *stk, const struct gfid *gfid)
         l.start = (uint64_t)c->flock.start;
         l.end = c->flock.len ? l.start + (uint64_t)c->flock.len : UINT64_MAX;
     }
+    l.is_shared = (is_entry ? c->type : c->flock.type) == FLOCK_READ;
     if (is_unlock(c))
         return lock_release(&l);
     bool is_free = lock_is_free(&l), waits = is_entry ? c->cmd == 0 : c->cmd == 2;
@@ -661,6 +664,43 @@ reply_fd(struct child_call *c, const struct stored_object *o)
     inode_unref(inode);
 }
 
+static bool
+is_linkto_object(struct stored_object *o)
+{
+    return S_ISREG(o->stat.mode) && (o->stat.mode & 07777) == S_ISVTX &&
+           store_xattr(o, "trusted.glusterfs.dht.linkto");
+}
+
+/* Removes a stale linkto file in the way of a call that allows it. Returns whether the name is free. */
+static bool
+is_name_free(struct child_call *c, unsigned dir, const char *name, const struct gfid *gfid)
+{
+    struct stored_name *n = store_name_of(c->s, dir, name);
+    struct stored_object *o = n ? &c->s->object[n->object] : NULL;
+
+    if (!n)
+        return true;
+    if (!dict_has(c->stk->call.xdata, DICT_KEY_FORCE_REPLACE) || !is_linkto_object(o) ||
+        gfid_equal(&o->stat.gfid, gfid))
+        return false;
+    store_drop_name(c->s, n);
+    return true;
+}
+
+/* Returns whether the folder has the range of the layout that the call expects, if the call names one. */
+static bool
+has_range_of_call(struct child_call *c)
+{
+    const char *key = dict_get_str(c->stk->call.xdata, DICT_KEY_PREOP_PARENT_KEY);
+    const struct dict_pair *p = key ? dict_find_text(c->stk->call.xdata, key) : NULL;
+    struct stored_xattr *x = p ? store_xattr(&c->s->object[c->dir], key) : NULL;
+
+    if (!p || (x && x->len == p->len && memcmp(x->bytes, p->v.bytes, x->len) == 0))
+        return true;
+    must(dict_set_int(reply_xdata(c->stk), DICT_KEY_PREOP_CHECK_FAILED, 1) == 0);
+    return false;
+}
+
 /* CREATE, MKNOD, MKDIR, SYMLINK. */
 static int
 serve_make(struct child_call *c)
@@ -675,7 +715,9 @@ serve_make(struct child_call *c)
 
     if (dict_get_gfid(call->xdata, DICT_KEY_GFID_REQ, &gfid))
         return -EPERM;
-    if (store_name_of(c->s, c->dir, call->loc.name))
+    if (!has_range_of_call(c))
+        return -EIO;
+    if (!is_name_free(c, c->dir, call->loc.name, &gfid))
         return -EEXIST;
     int known = store_object_of(c->s, &gfid);
 
@@ -694,7 +736,11 @@ serve_make(struct child_call *c)
         snprintf(o->target, sizeof o->target, "%s", call->name2);
     dict_for_each(p, call->xdata)
     {
-        if (has_bytes(p) && (strncmp(p->key, "trusted.", 8) == 0 || strncmp(p->key, "user.", 5) == 0))
+        bool is_of_parent =
+            p->key_id == DICT_KEY_DHT_LAYOUT && dict_has(call->xdata, DICT_KEY_PREOP_PARENT_KEY);
+        bool is_stored = strncmp(p->key, "trusted.", 8) == 0 || strncmp(p->key, "user.", 5) == 0;
+
+        if (has_bytes(p) && is_stored && !is_of_parent)
             must(store_set_xattr(o, p->key, p->v.bytes, p->len) == 0);
     }
     store_add_name(c->s, c->dir, call->loc.name, (unsigned)(o - c->s->object));
@@ -709,7 +755,7 @@ serve_link(struct child_call *c, struct stored_object *o)
 {
     if (!o || !o->stat.nlink)
         return -ESTALE;
-    if (store_name_of(c->s, c->dir2, c->stk->call.loc2.name))
+    if (!is_name_free(c, c->dir2, c->stk->call.loc2.name, &o->stat.gfid))
         return -EEXIST;
     store_add_name(c->s, c->dir2, c->stk->call.loc2.name, (unsigned)(o - c->s->object));
     reply_stats(c, o);
@@ -730,6 +776,8 @@ serve_remove(struct child_call *c)
         return wants_dir ? -ENOTDIR : -EISDIR;
     if (wants_dir && !store_is_empty(c->s, n->object) && !c->stk->call.flags)
         return -ENOTEMPTY;
+    if (dict_has(c->stk->call.xdata, DICT_KEY_UNLINK_ONLY_LINKTO) && !is_linkto_object(o))
+        return -EBUSY;
     reply_stats(c, o);
     store_drop_name(c->s, n);
     return 0;
@@ -765,33 +813,57 @@ serve_rename(struct child_call *c)
 
 enum { LISTED_AT_ONCE = 3 };
 
+/* Returns the xattrs of a listed object that the call asks for. */
+static struct dict *
+listed_xattrs(struct child_call *c, const struct stored_object *o)
+{
+    struct dict *d = dict_new(&c->stk->arena);
+
+    for (unsigned i = 0; i < o->xattr_count; i++) {
+        if (dict_find_text(c->stk->call.xdata, o->xattr[i].key))
+            must(dict_set_text(d, o->xattr[i].key, DICT_PTR, o->xattr[i].bytes, o->xattr[i].len) == 0);
+    }
+    return d;
+}
+
 static int
 serve_readdir(struct child_call *c, struct stored_object *o)
 {
     struct dirent_entry **at = &c->stk->reply.entries;
-    unsigned dir = (unsigned)(o - c->s->object);
+    unsigned dir = (unsigned)(o - c->s->object), left = 0;
     int count = 0;
 
-    for (unsigned i = (unsigned)c->stk->call.offset; i < STORED_NAMES_MAX && count < LISTED_AT_ONCE; i++) {
+    const struct xlator *xl = scene.child[c->child];
+    unsigned bricks = xl->graph->layers[0].leaf_count, brick;
+
+    for (unsigned i = (unsigned)dir_offset_split(c->stk->call.offset, bricks, &brick); i < STORED_NAMES_MAX;
+         i++) {
         struct stored_name *n = &c->s->name[i];
 
         if (!n->is_used || n->dir != dir)
             continue;
+        if (count == LISTED_AT_ONCE) {
+            left++;
+            continue;
+        }
         struct dirent_entry *e = arena_alloc(&c->stk->arena, sizeof *e);
         char *name = arena_alloc(&c->stk->arena, sizeof n->name);
 
         memcpy(name, n->name, sizeof n->name);
-        *e = (struct dirent_entry){.name = name, .name_len = (uint32_t)strlen(name), .off = i + 1};
+        *e = (struct dirent_entry){.name = name,
+                                   .name_len = (uint32_t)strlen(name),
+                                   .off = dir_offset_join(i + 1, xl->leaf_first, bricks)};
         e->ino = c->s->object[n->object].stat.ino;
         e->type = IFTODT(c->s->object[n->object].stat.mode);
         if (c->stk->call.fop == FOP_readdirp)
             e->iatt = c->s->object[n->object].stat;
+        e->dict = listed_xattrs(c, &c->s->object[n->object]);
         *at = e;
         at = &e->next;
         count++;
     }
     *at = NULL;
-    if (!count)
+    if (!left) /* the end of the folder */
         c->stk->reply.op_errno = ENOENT;
     return count;
 }

@@ -27,3 +27,8 @@ xlators_cluster_distribute_test_hash_SOURCES = xlators/cluster/distribute/test-h
 xlators_cluster_distribute_test_hash_LDADD = $(TEST_LIBS)
 xlators_cluster_distribute_test_layout_SOURCES = xlators/cluster/distribute/test-layout.c
 xlators_cluster_distribute_test_layout_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-faults
+xlators_cluster_distribute_test_distribute_faults_SOURCES = xlators/cluster/distribute/test-distribute-faults.c $(TEST_CHILDREN)
+xlators_cluster_distribute_test_distribute_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_distribute_test_distribute_faults_LDADD = $(TEST_LIBS)
