@@ -725,14 +725,19 @@ next_wanted(struct crawler *c)
     return wanted;
 }
 
-/* Arms the timer. After this the crawler may be freed. */
-static void
-crawl_end(struct crawler *c, bool has_failed)
+/* Arms the timer, and returns true: the crawler may be freed. Returns false, unless `must_end`, if another
+ * crawl was asked for after the last look at the wishes. */
+static bool
+crawl_end(struct crawler *c, bool has_failed, bool must_end)
 {
     const struct replicate_conf *conf = xlator_conf(c->r->xl);
     uint64_t retry_s = RETRY_FIRST_S, most_s = (uint64_t)conf->heal_timeout_s;
 
     pthread_mutex_lock(&c->lock);
+    if (!must_end && c->wanted && !c->is_stopped && !crawl_must_stop(c)) {
+        pthread_mutex_unlock(&c->lock);
+        return false;
+    }
     c->retries = has_failed ? c->retries + 1 : 0;
     for (unsigned n = 1; n < c->retries && retry_s < most_s; n++)
         retry_s *= 2;
@@ -741,6 +746,7 @@ crawl_end(struct crawler *c, bool has_failed)
         timer_start(&c->timer, 1000 * (has_failed && retry_s < most_s ? retry_s : most_s));
     pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);
+    return true;
 }
 
 static void
@@ -750,13 +756,14 @@ crawl_go(void *arg)
     struct graph *graph = c->graph;
     unsigned wanted, failed = 0;
 
-    while (!crawl_must_stop(c) && (wanted = next_wanted(c))) {
-        failed = wanted & WANTS_INDEX ? crawl_index(c) : 0;
-        failed += wanted & WANTS_FULL && !crawl_must_stop(c) ? crawl_full(c) : 0;
-        if (!crawl_must_stop(c))
-            heal_clear_parked(c->r);
-    }
-    crawl_end(c, failed > 0);
+    do {
+        while (!crawl_must_stop(c) && (wanted = next_wanted(c))) {
+            failed = wanted & WANTS_INDEX ? crawl_index(c) : 0;
+            failed += wanted & WANTS_FULL && !crawl_must_stop(c) ? crawl_full(c) : 0;
+            if (!crawl_must_stop(c))
+                heal_clear_parked(c->r);
+        }
+    } while (!crawl_end(c, failed > 0, false));
     graph_unpin(graph);
 }
 
@@ -768,7 +775,7 @@ crawl_job_run(struct worker_job *job)
 
     if (!op_run(crawl_go, c))
         return;
-    crawl_end(c, true);
+    (void)crawl_end(c, true, true);
     graph_unpin(graph);
 }
 
