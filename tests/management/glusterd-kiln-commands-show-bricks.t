@@ -75,6 +75,8 @@ t "kiln statedump prints the name of a file that is there" test -s "$dump"
 t "kiln explain explains the file" grep -q "^Bricks" <(kiln explain "$dump")
 t "kiln pools answers" kiln pools
 t "a verb about volumes names the command of glusterd" fails_with "gluster volume create" kiln volume create x "$T/x"
+gl volume status web mem >"$T/mem"
+t "gluster volume status mem shows the figures of the allocator" grep -qE '^Uordblks +: [1-9]' "$T/mem"
 umount "$T/mnt"
 gl volume stop web force
 gl volume stop odd force
