@@ -26,7 +26,7 @@ variable() {
 print: ; @echo \$($1)"
 }
 flags="-std=gnu17 -O0 -g -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DMEM_IN_PROGRAM -I$root/libglusterfs -I$root -I$build
-    $(variable KILN_CPPFLAGS) -pthread -ftls-model=initial-exec"
+    $(variable KILN_CPPFLAGS) $(variable FUSE_CFLAGS) -pthread -ftls-model=initial-exec"
 libraries="$build/libkiln-xlators.a $build/libkiln-rpc.a $build/libglusterfs.a $(variable BASE_LIBS) $(variable CHECK_LIBS)"
 wraps=-Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
 # The flags contain several words each.

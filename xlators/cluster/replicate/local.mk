@@ -46,3 +46,9 @@ xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replic
 	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-reads
+xlators_cluster_replicate_test_replicate_reads_SOURCES = xlators/cluster/replicate/test-replicate-reads.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
+xlators_cluster_replicate_test_replicate_reads_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_replicate_test_replicate_reads_LDADD = $(TEST_LIBS)
