@@ -17,8 +17,8 @@
  * died, may leave the folder with different names on different subvolumes, and no LOOKUP mends that.
  * After such a run only answers and locks are checked.
  *
- * Two more tests: LOOKUP of a name about which three subvolumes contradict each other, in every
- * combination, and a listing with a fault at each call. */
+ * Three more tests: attributes of a folder with a fault at each call, LOOKUP of a name about which three
+ * subvolumes contradict each other, in every combination, and a listing with a fault at each call. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -452,6 +452,73 @@ START_TEST(a_fault_leaves_the_old_or_the_new_names)
 }
 END_TEST
 
+/* ---- attributes of a folder ------------------------------------------------------------------ */
+
+static void
+fill_folder_change(struct call_stack *stk)
+{
+    stk->call.loc.inode = scene_inode(0, source);
+    stk->call.stbuf.mode = 0700;
+    stk->call.valid = SETATTR_MODE;
+    stk->call.dict = dict_new(&stk->arena);
+    must(dict_set_text(stk->call.dict, "user.a", DICT_PTR, "value", 5) == 0);
+}
+
+/* Has the folder the change on child i? */
+static bool
+has_folder_change(unsigned i, enum fop fop)
+{
+    struct stored_object *o = store_find(&scene.store[i], source);
+
+    return fop == FOP_setattr ? (o->stat.mode & 07777) == 0700 : store_xattr(o, "user.a") != NULL;
+}
+
+static void
+change_folder(unsigned count, enum fop fop, const struct fault *f)
+{
+    snprintf(run_text, sizeof run_text, "%u subvolumes, %s of a folder, c%u %s at call %u", count,
+             fop_info[fop].name, f->child, kind_names[f->kind], f->at);
+    scene_clear(count, false);
+    scene_begin(&cluster_distribute_xlator, "");
+    (void)scene_call(FOP_lookup, fill_root, 0);
+    make_new(FOP_mkdir, source, SOURCE);
+    scene_arm(f, 1);
+    int ret = scene_call(fop, fill_folder_change, 0);
+    bool is_cut = scene.is_cut;
+
+    scene.fault_count = 0;
+    scene_end();
+    if (store_locks() && !is_cut)
+        found("locks are left: %s", store_locks_text());
+    scene_begin(&cluster_distribute_xlator, "");
+    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)look(source);
+    (void)look(source);
+    for (unsigned i = 0; i < count; i++) {
+        if (has_folder_change(i, fop) != has_folder_change(0, fop))
+            found("the folder differs on c0 and c%u (the change: %d)", i, ret);
+        if (ret >= 0 && !has_folder_change(i, fop))
+            found("c%u has lost a change that was reported as done", i);
+    }
+    scene_end();
+}
+
+START_TEST(attributes_of_a_folder_become_equal)
+{
+    findings = 0;
+    for (unsigned n = 0; n < 4 * 3 * 8 * FAULT_KINDS; n++) {
+        unsigned count = 2 + n % 2;
+        struct fault f = {
+            .child = n / 4 % 3, .at = n / 12 % 8, .kind = (enum fault_kind)(n / 96), .err = EIO};
+
+        snprintf(source, sizeof source, "/s%u", n % 5);
+        if (f.child < count)
+            change_folder(count, n / 2 % 2 ? FOP_setattr : FOP_setxattr, &f);
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 /* ---- contradictions -------------------------------------------------------------------------- */
 
 enum { SUBVOLUMES = 3, NOTHING = 0, FILE_A, FILE_B, LINK_TO_0, LINK_TO_1, LINK_TO_2, FOLDER, STATES };
@@ -647,6 +714,7 @@ test_suite(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_fault_leaves_the_old_or_the_new_names, 0, CHANGES_COUNT);
+    tcase_add_test(t, attributes_of_a_folder_become_equal);
     tcase_add_test(t, lookup_settles_every_contradiction);
     tcase_add_test(t, a_listing_never_repeats_a_name);
     suite_add_tcase(s, t);
