@@ -79,6 +79,10 @@ struct replicate {
     unsigned hold_count;
     struct cds_list_head holds; /* struct hold, all that are taken */
     struct timer patience;      /* until silent children count as down */
+    /* after the loss of the last child, under the lock: see gather_locked() */
+    struct timer gathering;
+    child_set lost_last, gathered; /* lost at that time; returned since, and not serving yet */
+    uint64_t lost_ns[REPLICAS_MAX];
     struct cds_list_head heals; /* struct heal_job, waiting */
     unsigned heals_running, heals_waiting;
 };

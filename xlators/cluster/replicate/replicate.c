@@ -18,7 +18,11 @@
 #include "xlators/cluster/replicate/crawl.h"
 #include "xlators/cluster/replicate/heal.h"
 
-enum { PATIENCE_MS = 10000 }; /* until a silent child counts as down */
+enum {
+    PATIENCE_MS = 10000, /* until a silent child counts as down */
+    GATHER_MS = 5000,    /* until children serve without those that were lost with them */
+    TOGETHER_MS = 2000,  /* losses within this time count as one */
+};
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", "", NULL};
 /* enum favorite */
@@ -107,6 +111,76 @@ parent_event(struct replicate *r, child_set was, child_set is, bool is_impatient
     return true;
 }
 
+/* Under the lock: the children that serve once those of `which` are up. After the loss of the last child, a
+ * child that returns serves only together with all children that were lost at that time, or after GATHER_MS. A
+ * child that returned first and served alone would take changes that the others miss, and it may itself lack
+ * the last changes that the others have: with two restarts in a row each copy would accuse the other. */
+static child_set
+gather_locked(struct replicate *r, child_set was, child_set which)
+{
+    if (was || !r->lost_last)
+        return was | which;
+    if (!r->gathered)
+        timer_start(&r->gathering, GATHER_MS);
+    r->gathered |= which;
+    if (r->lost_last & ~r->gathered)
+        return 0;
+    child_set all = r->gathered;
+
+    r->gathered = r->lost_last = 0;
+    return all;
+}
+
+/* Under the lock: notes the loss of the children of `which`, of which `was` were up. */
+static void
+lose_locked(struct replicate *r, child_set was, child_set which)
+{
+    uint64_t now = clock_mono_ns();
+
+    r->gathered &= ~which;
+    for_each_child (i, was & which)
+        r->lost_ns[i] = now;
+    if (!was || was & ~which)
+        return;
+    r->lost_last = 0;
+    for_each_child (i, r->all) {
+        if (r->lost_ns[i] && now - r->lost_ns[i] < (uint64_t)TOGETHER_MS * 1000000)
+            r->lost_last |= CHILD(i);
+    }
+}
+
+/* Under the lock: the children of `is` serve from now on. As parent_event(). */
+static bool
+serve_locked(struct replicate *r, child_set is, bool is_impatient, enum child_event *event)
+{
+    child_set was = atomic_load(&r->up);
+
+    atomic_store(&r->up, is);
+    atomic_fetch_or(&r->met, is);
+    if (was != is)
+        atomic_fetch_add(&r->generation, 1);
+    return parent_event(r, was, is, is_impatient, event);
+}
+
+static void
+gathering_ends(struct timer *t)
+{
+    struct replicate *r = caa_container_of(t, struct replicate, gathering);
+    enum child_event event;
+    bool tells = false;
+
+    pthread_mutex_lock(&r->lock);
+    if (r->gathered) {
+        child_set is = atomic_load(&r->up) | r->gathered;
+
+        r->gathered = r->lost_last = 0;
+        tells = serve_locked(r, is, false, &event);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (tells)
+        xlator_tell_parent(r->xl, event);
+}
+
 /* Records an event of the children of `which`. An empty set: children that have sent no event count as
  * down. If no child is up at the time of the first report, and a child has refused this client for good,
  * this layer reports a refusal too. */
@@ -117,15 +191,13 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     enum child_event event;
 
     pthread_mutex_lock(&r->lock);
-    child_set was = atomic_load(&r->up), is = is_up ? was | which : was & ~which;
+    child_set was = atomic_load(&r->up), is = is_up ? gather_locked(r, was, which) : was & ~which;
 
+    if (!is_up)
+        lose_locked(r, was, which);
     r->reported |= which;
     r->refused = what == CHILD_REFUSED ? r->refused | which : r->refused & ~which;
-    atomic_store(&r->up, is);
-    atomic_fetch_or(&r->met, is);
-    if (was != is)
-        atomic_fetch_add(&r->generation, 1);
-    bool tells = parent_event(r, was, is, !which, &event);
+    bool tells = serve_locked(r, is, !which, &event);
     pthread_mutex_unlock(&r->lock);
     if (tells)
         xlator_tell_parent(r->xl, event);
@@ -295,6 +367,7 @@ replicate_init(struct xlator *xl, struct reason *why)
     CDS_INIT_LIST_HEAD(&r->holds);
     CDS_INIT_LIST_HEAD(&r->heals);
     timer_init(&r->patience, patience_ends);
+    timer_init(&r->gathering, gathering_ends);
     atomic_init(&r->generation, 1); /* 0 means no generation */
     atomic_init(&r->may_be_parked, true); /* parked by an earlier mount */
     atomic_init(&r->choice_minutes, SPLIT_CHOICE_MINUTES);
@@ -333,6 +406,7 @@ replicate_stop(struct xlator *xl)
     struct replicate *r = xl->private;
 
     timer_stop(&r->patience);
+    timer_stop(&r->gathering);
     holds_stop(r);
 }
 
