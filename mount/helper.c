@@ -34,6 +34,7 @@ static const struct row rows[] = {
     {"attribute-timeout", VALUE, "attribute-timeout"},
     {"entry-timeout", VALUE, "entry-timeout"},
     {"negative-timeout", VALUE, "negative-timeout"},
+    {"hard", VALUE, "hard"},
     {"direct-io-mode", VALUE, "direct-io-mode"},
     {"kernel-writeback-cache", VALUE, "kernel-writeback-cache"},
     {"server-port", VALUE, "volfile-server-port"},

@@ -20,6 +20,7 @@ enum {
     KEY_ATTR_TIMEOUT = 0x100,
     KEY_ENTRY_TIMEOUT,
     KEY_NEGATIVE_TIMEOUT,
+    KEY_HARD,
     KEY_DIRECT_IO,
     KEY_WRITES_BACK,
     KEY_ACL,
@@ -88,6 +89,10 @@ static const struct argp_option table[] = {
     {"entry-timeout", KEY_ENTRY_TIMEOUT, "SECONDS", 0, "how long the kernel caches names (1)", 0},
     {"negative-timeout", KEY_NEGATIVE_TIMEOUT, "SECONDS", 0,
      "how long the kernel caches that a name does not exist (0)", 0},
+    {"hard", KEY_HARD, "SECONDS", 0,
+     "how long calls wait for bricks that were lost, counted from the loss of the last brick, before they "
+     "fail with ENOTCONN; 0: not at all (60)",
+     0},
     {"direct-io-mode", KEY_DIRECT_IO, "MODE", OPTION_ARG_OPTIONAL,
      "enable: all reads and writes bypass the page cache; disable: none do; auto (default): only those of "
      "files that are open for appending",
@@ -199,6 +204,7 @@ text_option(struct mount_options *o, int key)
     case KEY_ATTR_TIMEOUT: return &o->attr_timeout;
     case KEY_ENTRY_TIMEOUT: return &o->entry_timeout;
     case KEY_NEGATIVE_TIMEOUT: return &o->negative_timeout;
+    case KEY_HARD: return &o->hard;
     case KEY_FS_NAME: return &o->source;
     case KEY_VOLUME: return &o->volume;
     case KEY_SUBDIR: return &o->subdir;

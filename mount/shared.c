@@ -46,6 +46,7 @@ static const struct row {
     ROW_TEXT("attribute-timeout", attr_timeout),
     ROW_TEXT("entry-timeout", entry_timeout),
     ROW_TEXT("negative-timeout", negative_timeout),
+    ROW_TEXT("hard", hard),
     ROW_TEXT("direct-io-mode", direct_io),
     ROW_TEXT("kernel-writeback-cache", writes_back),
     ROW_TEXT("client-pid", client_pid),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client's volfile ends with the volume. The layer above it, mount/fuse, is added here; its options come as
- * overrides.
+/* A client's volfile ends with the volume. The layer above it, mount/fuse, is added here, and features/hard
+ * above the layers that decide which bricks a call goes to; their options come as overrides.
  *
  * The text comes from the server, or from an impostor that answers in its place. It is not trusted: it says
  * which bricks there are, and nothing about this machine. Of the types in mount/types.c only mount/fuse
@@ -21,6 +21,8 @@
 
 #define MOUNT_NAME "kiln-mount"
 #define MOUNT_TYPE "mount/fuse"
+#define HARD_NAME "kiln-hard"
+#define HARD_TYPE "features/hard"
 
 char *
 volume_read(const char *path, size_t *len, char *error, size_t error_size)
@@ -65,7 +67,19 @@ names_mount(const struct volfile *v, char *error, size_t error_size)
     return false;
 }
 
-/* The volfile with one more layer. */
+/* The section of the highest layer that reaches bricks: below it are only layers of the bricks' number and
+ * places. Layers above it, as write-behind, must not see an outage. */
+static const struct volfile_section *
+find_bricks_top(const struct volfile *v)
+{
+    const struct volfile_section *s = v->top;
+
+    while (s->subvolume_count == 1 && strncmp(s->type, "cluster/", 8) != 0)
+        s = s->subvolumes[0];
+    return s;
+}
+
+/* The volfile with two more layers. */
 static struct volfile *
 parse_with_mount(const char *path, const char *text, size_t len, char *error, size_t error_size)
 {
@@ -76,10 +90,14 @@ parse_with_mount(const char *path, const char *text, size_t len, char *error, si
         return NULL;
     bool is_refused = names_mount(v, error, error_size);
 
-    if (!is_refused && (err = volfile_add_top(v, MOUNT_NAME, MOUNT_TYPE)))
+    if (!is_refused)
+        err = volfile_insert_above(v, find_bricks_top(v), HARD_NAME, HARD_TYPE);
+    if (!is_refused && !err)
+        err = volfile_add_top(v, MOUNT_NAME, MOUNT_TYPE);
+    if (err)
         snprintf(error, error_size, "%s: %s", path,
-                 err == -EEXIST ? "a volume is named " MOUNT_NAME
-                                  ", which is the name of the mount's own layer"
+                 err == -EEXIST ? "a volume is named " MOUNT_NAME " or " HARD_NAME
+                                  ", which are the names of the mount's own layers"
                                 : "no memory");
     if (!is_refused && !err)
         return v;
@@ -97,6 +115,15 @@ option_of(const struct volfile_section *s, const char *key)
             value = s->options[i].value;
     }
     return value;
+}
+
+/* The volfile's own top section. */
+static const struct volfile_section *
+volume_section(const struct volfile *v)
+{
+    const struct volfile_section *s = v->top->subvolumes[0];
+
+    return strcmp(s->name, HARD_NAME) == 0 ? s->subvolumes[0] : s;
 }
 
 static int
@@ -149,7 +176,7 @@ set_mount_options(struct volfile *v, const struct mount_options *o, const char *
 
     for (size_t i = 0; i < sizeof options / sizeof options[0] && !err; i++)
         err = set_option(v, options[i].key, options[i].value);
-    return err;
+    return err || !o->hard ? err : volfile_override(v, HARD_NAME, "hard-timeout", o->hard);
 }
 
 static bool
@@ -220,7 +247,7 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 
     if (!v)
         return NULL;
-    const char *top = v->top->subvolumes[0]->name;
+    const char *top = volume_section(v)->name;
 
     if (o->top && strcmp(o->top, top) != 0) {
         snprintf(error, error_size, "--volume-name %s: %s has %s on top, and nothing below it can be mounted",
@@ -239,7 +266,7 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 struct graph *
 volume_new(struct volfile *v, char *error, size_t error_size)
 {
-    return graph_new(mount_type_find, v, v->top->subvolumes[0]->name, error, error_size);
+    return graph_new(mount_type_find, v, volume_section(v)->name, error, error_size);
 }
 
 struct graph *

@@ -154,6 +154,25 @@ START_TEST(a_section_is_added_on_top)
 }
 END_TEST
 
+START_TEST(a_section_is_inserted)
+{
+    char error[256], *text = many_sections(9, true);
+    struct volfile *v = parse(text, error);
+
+    ck_assert_int_eq(volfile_insert_above(v, &v->sections[3], "v3", "x"), -EEXIST);
+    ck_assert_int_eq(volfile_insert_above(v, &v->sections[3], "new", "x"), 0);
+    ck_assert_uint_eq(v->section_count, 10);
+    ck_assert_ptr_eq(v->top, &v->sections[9]);
+    ck_assert_str_eq(v->sections[4].name, "new");
+    for (unsigned i = 1; i < 10; i++) {
+        ck_assert_uint_eq(v->sections[i].depth, i + 1);
+        ck_assert_ptr_eq(v->sections[i].subvolumes[0], &v->sections[i - 1]);
+    }
+    volfile_free(v);
+    free(text);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -164,6 +183,7 @@ test_suite(void)
     tcase_add_loop_test(t, a_bad_file_is_refused_with_line_and_reason, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(t, depth_and_number_are_bounded);
     tcase_add_test(t, a_section_is_added_on_top);
+    tcase_add_test(t, a_section_is_inserted);
     tcase_add_test(t, truncated_and_changed_text_never_breaks_the_parser);
     suite_add_tcase(s, t);
     return s;

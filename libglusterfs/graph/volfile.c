@@ -361,34 +361,47 @@ volfile_free(struct volfile *v)
 }
 
 int
-volfile_add_top(struct volfile *v, const char *name, const char *type)
+volfile_insert_above(struct volfile *v, const struct volfile_section *below, const char *name,
+                     const char *type)
 {
-    struct volfile_section *old = v->sections, *more;
-    struct volfile_section **below;
-    size_t n = v->section_count;
+    struct volfile_section *old = v->sections, *more, **subvolumes;
+    size_t n = v->section_count, at = (size_t)(below - old) + 1;
 
     if (find_section(v, name, n))
         return -EEXIST;
     more = calloc(n + 1, sizeof *more);
-    below = malloc(sizeof *below);
-    if (!more || !below) {
+    subvolumes = malloc(sizeof *subvolumes);
+    if (!more || !subvolumes) {
         free(more);
-        free(below);
+        free(subvolumes);
         return -ENOMEM;
     }
-    memcpy(more, old, n * sizeof *more);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < more[i].subvolume_count; k++)
-            more[i].subvolumes[k] = more + (more[i].subvolumes[k] - old);
+    /* The new section stands right behind `below`, so each section still stands behind its subvolumes. */
+    memcpy(more, old, at * sizeof *more);
+    memcpy(more + at + 1, old + at, (n - at) * sizeof *more);
+    for (size_t i = 0; i <= n; i++) {
+        for (size_t k = 0; k < more[i].subvolume_count; k++) {
+            size_t was = (size_t)(more[i].subvolumes[k] - old);
+
+            more[i].subvolumes[k] = &more[was + (was >= at - 1)]; /* of `below`: the new section */
+        }
     }
-    *below = &more[n - 1]; /* the top section is the last */
-    more[n] = (struct volfile_section){.name = name, .type = type, .subvolumes = below, .subvolume_count = 1};
-    set_depth(&more[n]);
+    *subvolumes = &more[at - 1];
+    more[at] = (struct volfile_section){
+        .name = name, .type = type, .subvolumes = subvolumes, .subvolume_count = 1};
+    for (size_t i = at; i <= n; i++)
+        set_depth(&more[i]);
     free(old);
     v->sections = more;
     v->section_count = n + 1;
-    v->top = &more[n];
+    v->top = &more[n]; /* the top section is the last */
     return 0;
+}
+
+int
+volfile_add_top(struct volfile *v, const char *name, const char *type)
+{
+    return volfile_insert_above(v, v->top, name, type);
 }
 
 /* Returns a copy that the volfile owns. */

@@ -162,6 +162,8 @@ struct xlator {
     /* FOP_COUNT numbers: calls that wait in this layer for other clients, call_stack_park(). NULL: the
      * type has no each_parked, so calls are not counted */
     atomic_uint *parked;
+    /* a layer below is away, without which names that exist are not found; written by cluster/distribute */
+    atomic_bool is_degraded;
     atomic_bool is_off;     /* not on the way of its fops; written when options change */
     /* of a layer that is a brick: BRICK_* as of its last login */
     atomic_uint brick_facts;

@@ -271,7 +271,7 @@ mount_kiln() {
     else
         volume_client_volfile "$vol" default >"$volfile"
     fi
-    "$KILN_MOUNT" -N -f "$volfile" -l "$T/log/kiln-mount-$name.log" "$@" "$mnt" >>"$T/log/kiln-mount-$name.out" 2>&1 \
+    "$KILN_MOUNT" -N -f "$volfile" --hard=0 -l "$T/log/kiln-mount-$name.log" "$@" "$mnt" >>"$T/log/kiln-mount-$name.out" 2>&1 \
         </dev/null &
     mount_pid[$mnt]=$!
     mount_vol[$mnt]=$vol

@@ -143,6 +143,10 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     }
     if (event == CHILD_UP || event == CHILD_SOME_UP)
         atomic_fetch_add(&d->generation, 1);
+    unsigned away = 0;
+    for (unsigned k = 0; k < d->count; k++)
+        away += !child_is_up(d, k);
+    atomic_store(&xl->is_degraded, away > 0);
     bool has_news = parent_event_locked(d, event, &news);
     pthread_mutex_unlock(&d->lock);
     if (event == CHILD_UP && d->count > 1)

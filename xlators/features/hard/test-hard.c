@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* features/hard: which calls wait for a lost brick, and the answers of calls that the brick may have done. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "data/dict.h"
+#include "event/timer.h"
+#include "fs/fd.h"
+#include "xlators/features/test-layers.h"
+
+extern const struct xlator_type features_hard_xlator;
+
+/* The bottom layer: the first `losses` calls that are no LOOKUP are answered with ENOTCONN, the later ones with
+ * `then`. A LOOKUP finds `found`. */
+static atomic_int losses, calls, looks;
+static int then;
+static struct gfid found;
+static struct iatt end; /* FSTAT finds it */
+static uint32_t last_flags;
+
+static xl_verdict
+lose(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    if (stk->call.fop == FOP_lookup) {
+        atomic_fetch_add(&looks, 1);
+        stk->reply.stat = (struct iatt){.gfid = found, .mode = S_IFREG | 0644};
+        stk->reply.op_ret = 0;
+        return gfid_is_null(&found) ? -ENOENT : XL_DONE;
+    }
+    if (stk->call.fop == FOP_fstat) {
+        stk->reply.stat = end;
+        return bench_succeed(xl, stk);
+    }
+    atomic_fetch_add(&calls, 1);
+    last_flags = stk->call.flags;
+    if (atomic_fetch_sub(&losses, 1) > 0)
+        return -ENOTCONN;
+    if (stk->call.fop == FOP_create && !(stk->call.flags & O_EXCL))
+        return bench_succeed(xl, stk);
+    return then ? -then : bench_succeed(xl, stk);
+}
+
+static void
+setup_for(const char *seconds)
+{
+    atomic_store(&losses, 0);
+    atomic_store(&calls, 0);
+    atomic_store(&looks, 0);
+    then = 0;
+    found = (struct gfid){0};
+    bench_setup(&features_hard_xlator, (const char *const[]){"hard-timeout", seconds, NULL}, lose);
+}
+
+static void
+setup(void)
+{
+    setup_for("60");
+}
+
+static void
+teardown(void)
+{
+    features_hard_xlator.stop(bench_xl);
+    bench_teardown();
+}
+
+static void
+tell(enum child_event event)
+{
+    features_hard_xlator.notify(bench_xl, &bench_layers[1], event);
+}
+
+/* A call about the name f in the root, which shall get or has this gfid. */
+static struct bench_call *
+name_call(enum fop fop, const struct gfid *gfid)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+    struct fop_call *c = &call->stk->call;
+
+    c->loc = (struct loc){.parent = inode_root(bench_graph.inodes), .name = "f"};
+    c->xdata = dict_new(&call->stk->arena);
+    ck_assert_int_eq(dict_set_gfid(c->xdata, DICT_KEY_GFID_REQ, gfid), 0);
+    return call;
+}
+
+static struct bench_call *
+write_call(struct inode *inode, uint32_t flags)
+{
+    struct bench_call *call = bench_call(FOP_writev, NULL);
+
+    call->stk->call.fd = fd_new(inode, NULL, flags, false);
+    ck_assert_ptr_nonnull(call->stk->call.fd);
+    return call;
+}
+
+static const struct gfid ours = {{7}}, others = {{8}};
+
+START_TEST(a_call_waits_until_the_brick_is_back)
+{
+    struct bench_call *call = bench_call(FOP_stat, NULL);
+
+    tell(CHILD_DOWN);
+    bench_wind(call);
+    usleep(30000);
+    ck_assert(!bench_is_done(call));
+    ck_assert_int_eq(atomic_load(&calls), 0);
+    tell(CHILD_UP);
+    ck_assert_int_eq(bench_result(call), 0);
+    ck_assert_int_eq(atomic_load(&calls), 1);
+    bench_free(call);
+}
+END_TEST
+
+START_TEST(a_call_in_flight_is_sent_again)
+{
+    atomic_store(&losses, 2);
+    tell(CHILD_SOME_DOWN);
+    ck_assert_int_eq(bench_run(bench_call(FOP_truncate, NULL)), 0);
+    ck_assert_int_eq(atomic_load(&calls), 3);
+}
+END_TEST
+
+START_TEST(without_a_loss_or_after_a_refusal_a_call_fails_at_once)
+{
+    atomic_store(&losses, 2);
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+    tell(CHILD_DOWN);
+    tell(CHILD_REFUSED);
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+    ck_assert_int_eq(atomic_load(&calls), 2);
+}
+END_TEST
+
+START_TEST(a_name_that_the_first_try_has_made_is_ours)
+{
+    static const enum fop fops[] = {FOP_mkdir, FOP_mknod, FOP_symlink};
+
+    for (size_t i = 0; i < sizeof fops / sizeof fops[0]; i++) {
+        struct bench_call *call = name_call(fops[i], &ours);
+
+        atomic_store(&losses, 1);
+        then = EEXIST;
+        found = ours;
+        tell(CHILD_SOME_DOWN);
+        bench_wind(call);
+        ck_assert_int_eq(bench_result(call), 0);
+        ck_assert(gfid_equal(&call->stk->reply.stat.gfid, &ours));
+        bench_free(call);
+        found = others;
+        atomic_store(&losses, 1);
+        ck_assert_int_eq(bench_run(name_call(fops[i], &ours)), -EEXIST);
+    }
+}
+END_TEST
+
+START_TEST(an_existing_name_is_no_success_of_the_first_try)
+{
+    then = EEXIST;
+    found = ours;
+    tell(CHILD_SOME_DOWN);
+    ck_assert_int_eq(bench_run(name_call(FOP_mkdir, &ours)), -EEXIST);
+    ck_assert_int_eq(atomic_load(&looks), 0);
+}
+END_TEST
+
+START_TEST(a_file_that_the_first_try_has_created_is_opened)
+{
+    struct bench_call *call = name_call(FOP_create, &ours);
+
+    call->stk->call.flags = O_RDWR | O_EXCL;
+    atomic_store(&losses, 1);
+    then = EEXIST;
+    found = ours;
+    tell(CHILD_SOME_DOWN);
+    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_uint_eq(last_flags, O_RDWR);
+    ck_assert_int_eq(atomic_load(&calls), 3);
+}
+END_TEST
+
+START_TEST(a_removal_that_is_done_already_has_succeeded)
+{
+    then = ENOENT;
+    tell(CHILD_SOME_DOWN);
+    ck_assert_int_eq(bench_run(name_call(FOP_unlink, &ours)), -ENOENT);
+    atomic_store(&losses, 1);
+    ck_assert_int_eq(bench_run(name_call(FOP_unlink, &ours)), 0);
+    atomic_store(&losses, 1);
+    ck_assert_int_eq(bench_run(name_call(FOP_rmdir, &ours)), 0);
+}
+END_TEST
+
+START_TEST(a_rename_is_done_if_the_new_name_leads_to_the_object)
+{
+    for (int is_done = 0; is_done < 2; is_done++) {
+        struct bench_call *call = name_call(FOP_rename, &others);
+        struct fop_call *c = &call->stk->call;
+
+        c->loc.inode = bench_inode("f", 7, S_IFREG);
+        c->loc2 = (struct loc){.parent = inode_root(bench_graph.inodes), .name = "g"};
+        found = is_done ? c->loc.inode->gfid : others;
+        atomic_store(&losses, 1);
+        then = ENOENT;
+        tell(CHILD_SOME_DOWN);
+        ck_assert_int_eq(bench_run(call), is_done ? 0 : -ENOENT);
+    }
+}
+END_TEST
+
+/* Returns the result of an append of 10 bytes at 100, whose connection is lost in flight. */
+static int
+lost_append(struct inode *inode)
+{
+    struct bench_call *call = write_call(inode, O_WRONLY | O_APPEND);
+
+    call->stk->call.offset = 100;
+    call->stk->call.payload_bytes = 10;
+    call->stk->caller.time_flags = TIME_MTIME | TIME_CTIME;
+    call->stk->caller.ctime_sec = 5;
+    call->stk->caller.ctime_nsec = 6;
+    atomic_store(&losses, 1);
+    atomic_store(&calls, 0);
+    return bench_run(call);
+}
+
+/* A brick that has done an append does it once more when it is asked again, so the file's end must tell. */
+START_TEST(an_append_is_sent_again_unless_the_end_shows_it)
+{
+    struct inode *inode = bench_inode("f", 7, S_IFREG);
+
+    tell(CHILD_SOME_DOWN);
+    end = (struct iatt){.mode = S_IFREG, .size = 100, .mtime = 1};
+    ck_assert_int_eq(lost_append(inode), 0);
+    ck_assert_int_eq(atomic_load(&calls), 2);
+    end = (struct iatt){.mode = S_IFREG, .size = 110, .mtime = 5, .mtime_nsec = 6};
+    ck_assert_int_eq(lost_append(inode), 10);
+    ck_assert_int_eq(atomic_load(&calls), 1);
+    end.mtime_nsec = 7; /* another client's append */
+    ck_assert_int_eq(lost_append(inode), -ENOTCONN);
+    end.size = 120;
+    ck_assert_int_eq(lost_append(inode), -ENOTCONN);
+    atomic_store(&losses, 1);
+    ck_assert_int_eq(bench_run(write_call(inode, O_WRONLY)), 0);
+    inode_unref(inode);
+}
+END_TEST
+
+/* Of two subvolumes one is away: distribute says of its names that they do not exist. */
+START_TEST(a_call_of_a_name_waits_for_all_subvolumes)
+{
+    struct bench_call *look = bench_call(FOP_lookup, NULL);
+
+    look->stk->call.loc = (struct loc){.parent = inode_root(bench_graph.inodes), .name = "f"};
+    found = ours;
+    bench_xl->children = (struct xlator *[]){&bench_layers[1]};
+    bench_xl->child_count = 1;
+    atomic_store(&bench_layers[1].is_degraded, true);
+    tell(CHILD_SOME_DOWN);
+    bench_wind(look);
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), 0);
+    ck_assert(!bench_is_done(look));
+    atomic_store(&bench_layers[1].is_degraded, false);
+    tell(CHILD_SOME_UP);
+    ck_assert_int_eq(bench_result(look), 0);
+    bench_free(look);
+    bench_xl->child_count = 0;
+}
+END_TEST
+
+START_TEST(an_exclusive_xattr_waits_only_before_it_is_sent)
+{
+    struct bench_call *call = bench_call(FOP_setxattr, NULL);
+
+    call->stk->call.flags = 1;
+    tell(CHILD_DOWN);
+    bench_wind(call);
+    usleep(30000);
+    ck_assert(!bench_is_done(call));
+    tell(CHILD_UP);
+    ck_assert_int_eq(bench_result(call), 0);
+    bench_free(call);
+    call = bench_call(FOP_setxattr, NULL);
+    call->stk->call.flags = 1;
+    atomic_store(&losses, 1);
+    ck_assert_int_eq(bench_run(call), -ENOTCONN);
+}
+END_TEST
+
+START_TEST(the_time_counts_from_the_loss)
+{
+    bench_teardown();
+    setup_for("1");
+    tell(CHILD_DOWN);
+    atomic_store(&losses, 100);
+    uint64_t begun = clock_mono_ns();
+
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+    ck_assert_uint_ge(clock_mono_ns() - begun, 900000000);
+    begun = clock_mono_ns();
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+    ck_assert_uint_lt(clock_mono_ns() - begun, 900000000);
+}
+END_TEST
+
+START_TEST(held_calls_end_with_the_mount)
+{
+    struct bench_call *call = bench_call(FOP_stat, NULL);
+
+    tell(CHILD_DOWN);
+    bench_wind(call);
+    features_hard_xlator.stop(bench_xl);
+    ck_assert_int_eq(bench_result(call), -ENOTCONN);
+    bench_free(call);
+}
+END_TEST
+
+Suite *test_suite(void);
+
+Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("hard");
+    TCase *t = tcase_create("hard");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_call_waits_until_the_brick_is_back);
+    tcase_add_test(t, a_call_in_flight_is_sent_again);
+    tcase_add_test(t, without_a_loss_or_after_a_refusal_a_call_fails_at_once);
+    tcase_add_test(t, a_name_that_the_first_try_has_made_is_ours);
+    tcase_add_test(t, an_existing_name_is_no_success_of_the_first_try);
+    tcase_add_test(t, a_file_that_the_first_try_has_created_is_opened);
+    tcase_add_test(t, a_removal_that_is_done_already_has_succeeded);
+    tcase_add_test(t, a_rename_is_done_if_the_new_name_leads_to_the_object);
+    tcase_add_test(t, an_append_is_sent_again_unless_the_end_shows_it);
+    tcase_add_test(t, a_call_of_a_name_waits_for_all_subvolumes);
+    tcase_add_test(t, an_exclusive_xattr_waits_only_before_it_is_sent);
+    tcase_add_test(t, the_time_counts_from_the_loss);
+    tcase_add_test(t, held_calls_end_with_the_mount);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
