@@ -7,8 +7,8 @@
 
 #include "mount/types.h"
 
-extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator,
-    features_hard_xlator, features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator,
+extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator, features_hard_xlator,
+    features_read_only_xlator, features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator,
     protocol_client_xlator;
 
 static const struct xlator_type *const built[] = {

@@ -56,8 +56,8 @@ struct volfile_digest volfile_digest(const struct volfile *v);
  * differ. */
 bool volfile_has_shape(const struct volfile *a, const struct volfile *b);
 
-/* Adds a section above `below`, a section of `v` that becomes its only subvolume; the sections that stood above
- * `below` stand above the new section then. Pointers to sections become invalid. `name` and `type` must
+/* Adds a section above `below`, a section of `v` that becomes its only subvolume; the sections that stood
+ * above `below` stand above the new section then. Pointers to sections become invalid. `name` and `type` must
  * outlive `v`. 0, -ENOMEM; -EEXIST: the volfile has a section of this name already. */
 int volfile_insert_above(struct volfile *v, const struct volfile_section *below, const char *name,
                          const char *type);

@@ -112,9 +112,10 @@ parent_event(struct replicate *r, child_set was, child_set is, bool is_impatient
 }
 
 /* Under the lock: the children that serve once those of `which` are up. After the loss of the last child, a
- * child that returns serves only together with all children that were lost at that time, or after GATHER_MS. A
- * child that returned first and served alone would take changes that the others miss, and it may itself lack
- * the last changes that the others have: with two restarts in a row each copy would accuse the other. */
+ * child that returns serves only together with all children that were lost at that time, or after
+ * GATHER_MS. A child that returned first and served alone would take changes that the others miss, and it
+ * may itself lack the last changes that the others have: with two restarts in a row each copy would accuse
+ * the other. */
 static child_set
 gather_locked(struct replicate *r, child_set was, child_set which)
 {

@@ -2,8 +2,8 @@
 /* The direction of heals for every matrix of counters (pending xattrs): 0 or 1 each, with and without a
  * change begun (dirty), on 2, 3 and 2+1 copies.
  *
- * The rules are stated here once more, in the words of client.md 3.11 to 3.14, and compared with
- * changelog_direction() and with the copies after a heal by LOOKUP on bricks in memory. */
+ * The rules are stated here once more, apart from the code, and compared with changelog_direction() and with
+ * the copies after a heal by LOOKUP on bricks in memory. */
 #include <check.h>
 #include <stdlib.h>
 

@@ -16,8 +16,8 @@
  *      of a name    sent again. An answer that says "that is done already" (EEXIST, or ENOENT for a removal)
  *                   is checked: the name must lead to the object that the call was to make or move, which its
  *                   gfid tells. Then the call has succeeded
- *      an append    the file's size tells. Still as before the call: sent again. Larger by the call's bytes, and
- *                   the mtime is the time that the call carried (features/utime): done. Else it fails
+ *      an append    the file's size tells. Still as before the call: sent again. Larger by the call's bytes,
+ *                   and the mtime is the time that the call carried (features/utime): done. Else it fails
  *      of the rest  an exclusive xattr, a removal of an xattr: fails, because no later look tells whether the
  *                   brick has done the call. Such calls are held only before they are sent
  *
@@ -57,7 +57,8 @@ struct hard_conf {
 /* xl->private */
 struct hard {
     struct xlator *xl;
-    _Atomic uint64_t lost_ns; /* when the last brick was lost, of clock_mono_ns(); 0: none was, or one refused us */
+    /* when the last brick was lost, of clock_mono_ns(); 0: none was, or a brick has refused this client */
+    _Atomic uint64_t lost_ns;
     atomic_bool is_down;      /* no call can be served */
     atomic_bool is_stopping;
     pthread_mutex_t lock;      /* protects the fields below */
@@ -239,7 +240,8 @@ judge_append(struct xlator *xl, struct call_stack *stk, const struct fop_reply *
         return hard_hold(xl->private, stk, send_again) ? XL_OWNED : count_failed(xl->private);
     if (look->op_ret >= 0 && a->size == c->offset)
         return send_on(xl, stk, true);
-    bool is_ours = who->time_flags & TIME_MTIME && a->mtime == who->ctime_sec && a->mtime_nsec == who->ctime_nsec;
+    bool is_ours =
+        who->time_flags & TIME_MTIME && a->mtime == who->ctime_sec && a->mtime_nsec == who->ctime_nsec;
 
     if (look->op_ret < 0 || a->size != c->offset + c->payload_bytes || !is_ours)
         return count_failed(xl->private);

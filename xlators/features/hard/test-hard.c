@@ -10,8 +10,8 @@
 
 extern const struct xlator_type features_hard_xlator;
 
-/* The bottom layer: the first `losses` calls that are no LOOKUP are answered with ENOTCONN, the later ones with
- * `then`. A LOOKUP finds `found`. */
+/* The bottom layer: the first `losses` calls that are no LOOKUP are answered with ENOTCONN, the later ones
+ * with `then`. A LOOKUP finds `found`. */
 static atomic_int losses, calls, looks;
 static int then;
 static struct gfid found;
