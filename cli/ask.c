@@ -16,7 +16,7 @@
 int
 show_json(const json_t *answer)
 {
-    /* In one piece: hundreds of kilobytes are a token each for json_dumpf(). */
+    /* Prints one text, because json_dumpf() writes each token of hundreds of kilobytes by a call. */
     char *text = json_dumps(answer, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     bool is_shown = text && puts(text) != EOF && fflush(stdout) == 0;
 
@@ -60,7 +60,7 @@ refuse(int status, const char *expected, const char *type, const char *fmt, ...)
 
 /* ---- kilnd ----------------------------------------------------------------------------------- */
 
-/* Waits for as long as kilnd works: it may attach many bricks. */
+/* Waits without a limit, because kilnd may have to attach many bricks. */
 static int
 read_all(struct exchange *x, int err)
 {
@@ -109,7 +109,7 @@ read_json(const struct exchange *x)
     return json_loadb(x->bytes + x->head, x->body_bytes, 0, NULL);
 }
 
-/* What people are shown can be shown; JSON escapes by itself. */
+/* Escapes control characters in an answer for people. The encoder of JSON escapes an answer for --json. */
 static json_t *
 read_answer(const struct exchange *x)
 {
@@ -120,7 +120,8 @@ read_answer(const struct exchange *x)
     return shown;
 }
 
-/* Said of an answer that is an error, or none; `json` is given back. An exit status. */
+/* Prints the error of a failed exchange or of kilnd's refusal, unless is_quiet. Drops the reference to
+ * `json`. Returns an exit status. */
 static int
 no_answer(int err, json_t *json, unsigned status, bool is_quiet)
 {
@@ -156,7 +157,8 @@ ask(const char *verb, json_t *args, json_t **answer)
 
 /* ---- top ------------------------------------------------------------------------------------- */
 
-/* Of all bricks. Each keeps sixteen, of a thousand bricks more than anybody reads. */
+/* The slowest calls of all bricks together. A brick keeps sixteen; a thousand bricks have too many to
+ * read. */
 enum { SLOWEST = 100 };
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln bench: what a volume does here, by a mount of its own, beside the same in a folder next to its first
- * brick. Each load runs for some seconds, one call after the other, as one program does. What was written is
- * flushed before its time is taken, and dropped from the cache before it is read. */
+/* kiln bench: measures a volume through a temporary mount, and for comparison a folder next to the volume's
+ * first brick. Each load runs for some seconds, and makes one call after the other, as one program does. The
+ * command flushes written data before the clock stops, and drops the data from the cache before reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,7 +19,7 @@
 enum { SECONDS_DEFAULT = 2, SECONDS_MAX = 600, SMALL_BYTES = 1024, CALLS_MAX = 1 << 20 };
 #define FILE_BYTES_MAX (512ll << 20)
 
-/* One place that is measured. */
+/* A place that is measured. */
 struct place {
     char dir[PATH_MAX];
     double seconds;
@@ -218,7 +218,7 @@ read_large(struct place *p, const struct load *l)
     int fd = open_large(p, O_RDONLY), err = fd < 0 ? fd : 0;
 
     if (!err)
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* where it is not done, a cache is read */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* on failure the reads hit a cache */
     p->began = now_us();
     for (long long at = 0; !err && at < p->bytes && has_time(p); at += (long long)l->bytes) {
         double began = now_us();
@@ -299,7 +299,7 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
     return remove(path) < 0 ? -1 : 0;
 }
 
-/* In a folder of its own below `parent`, which is removed again. */
+/* Measures in a new folder below `parent`, and removes the folder afterwards. */
 static int
 run_below(const char *parent, double seconds, struct result results[LOADS])
 {
@@ -421,7 +421,7 @@ bench(const struct verb *v, int argc, char **argv)
     if (getloadavg(&b.load, 1) != 1)
         b.load = -1; /* not known */
     int status = find_bare(argv[0], parent);
-    signal(SIGINT, stop); /* what was mounted and written goes again */
+    signal(SIGINT, stop); /* the command still unmounts the volume and removes the files */
     signal(SIGTERM, stop);
     if (!status)
         status = on_own_mount(argv[0], on_mount, &b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Scripts for shells, from the table of verbs. Names of volumes are asked for when they are completed. */
+/* Scripts for shells, from the table of verbs. A script asks kilnd for the names of volumes at completion. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ put_volume_verbs(void)
     }
 }
 
-/* The words of a verb that stand in its text as they are typed: "[start|stop|info]", "[--once]". */
+/* The words that users type literally after the verb: "[start|stop|info]", "[--once]". */
 static void
 put_words_of(const struct verb *v)
 {
@@ -58,8 +58,8 @@ takes_files(const struct verb *v)
     return takes;
 }
 
-/* As rows of a case: `before` the verb, `between` it and its words, `files` if it takes any, `after` them.
- * Verbs with keys of options have rows of their own. */
+/* Prints a row of a shell's case for each verb: `before`, the verb, `between`, the verb's words, `files` if
+ * the verb takes files, `after`. The caller prints the rows of verbs with keys of options. */
 static void
 put_rows(const char *before, const char *between, const char *files, const char *after)
 {
@@ -106,7 +106,8 @@ put_bash(void)
            "complete -o default -F _kiln kiln\n");
 }
 
-/* Works as a file of zsh's $fpath, which is run as the function at its first use, and when it is sourced. */
+/* The script works as a file of zsh's $fpath, which zsh runs as the function at the first use, and when a
+ * user sources the script. */
 static void
 put_zsh(void)
 {

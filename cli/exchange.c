@@ -32,7 +32,8 @@ exchange_connect(const char *socket_name)
     return fd < 0 ? -errno : fd;
 }
 
-/* Who closes before it has read all has answered perhaps: exchange_read() will tell. */
+/* Returns 0 when kilnd closes the connection before the last byte is sent, because kilnd may have answered
+ * already. exchange_read() then finds the answer or the end of the connection. */
 static int
 send_all(int fd, const char *bytes, size_t size)
 {
@@ -70,7 +71,7 @@ exchange_begin(struct exchange *x, const char *socket_name, const char *path, co
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* For a piece more, and the 0. */
+/* Makes room for the next piece of the answer and for the 0 behind that piece. */
 static int
 make_room(struct exchange *x)
 {
@@ -88,7 +89,7 @@ make_room(struct exchange *x)
     return 0;
 }
 
-/* "HTTP/1.1 200 OK", lines, and among them "Content-Length: 12". 0 or -EPROTO. */
+/* Reads "HTTP/1.1 200 OK" and the header "Content-Length: 12". Returns 0, -EPROTO, or -EMSGSIZE. */
 static int
 read_head(struct exchange *x)
 {

@@ -45,7 +45,7 @@ add_line(json_t *section, const char *line, size_t size)
                                                   text_of(equals + 1, size - key - 1))) == 0;
 }
 
-/* "id 1, brick /srv/b1, active 3, bytes 192": what a pool has for a brick. */
+/* "id 1, brick /srv/b1, active 3, bytes 192": the objects and bytes of a pool that belong to a brick. */
 static void
 add_owner(json_t *memory, const char *line, size_t size)
 {

@@ -18,7 +18,7 @@ say(json_t *list, const char *format, ...)
     va_start(ap, format);
     vsnprintf(sentence, sizeof sentence, format, ap);
     va_end(ap);
-    json_t *text = json_string(sentence); /* cut within a character it is none */
+    json_t *text = json_string(sentence); /* NULL: vsnprintf() cut the sentence within a character */
     json_array_append_new(list, text ? text : json_string("(something that cannot be shown)"));
 }
 
@@ -212,7 +212,7 @@ read_lock(const json_t *line, const char *domain, struct lock *l)
     return true;
 }
 
-/* Of entry locks: of one name, or one of all names. */
+/* Tells whether two entry locks cover a common name. A lock without a name covers all names. */
 static bool
 names_meet(const struct lock *a, const struct lock *b)
 {
@@ -249,7 +249,7 @@ is_in_the_way(const struct lock *held, const struct lock *wants)
     return (held->end < 0 || held->end >= wants->start) && (wants->end < 0 || wants->end >= held->start);
 }
 
-/* "process 12 of the client on HOST (pid 34)", from what its client has called itself. */
+/* "process 12 on HOST, by the mount of process 34 there", from the client's connection id. */
 static const char *
 who(const struct lock *l, char *out, size_t size)
 {
@@ -387,7 +387,7 @@ time_text(long long us, char text[32])
     return text;
 }
 
-/* Where most of its time went, and the rest that counts: a tenth of it or more. */
+/* Describes the stages that took a tenth of the call's time or more. */
 static void
 put_stages(const char *line, long long total, char *out, size_t size)
 {
@@ -459,8 +459,7 @@ say_slow_call(json_t *out, const struct slow_call *call)
         time_text(call->total_us, time), word_number(call->text, " age_s="), stages);
 }
 
-/* The slowest calls of all bricks. Shorter calls than SLOW_US are nothing to explain: one sentence is enough.
- * */
+/* Explains the slowest calls of all bricks. When no call took SLOW_US, one sentence says so. */
 static void
 say_slowest(json_t *out, struct slow_calls *all)
 {

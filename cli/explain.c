@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln explain: reads a statedump and says what it means. Asks nobody: the file may be of another machine. */
+/* kiln explain: reads a statedump and prints an explanation. The verb asks no daemon, because the file may be
+ * of another machine. */
 #include "cli/explain.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln: the operator's command. What its files share.
+/* kiln: the operator's command. The declarations that the files of the command share.
  *
- * A verb is a row of one table (verbs.c): its words, its arguments, what it does, a function. Functions
- * return the exit status. What is asked of kilnd goes over its management socket as HTTP with JSON (ask.c),
- * and the answer is printed for people, or as it came with --json.
+ * A verb is a row of one table (verbs.c): a name, the arguments, a help text and a function. The function
+ * returns the exit status. A question to kilnd goes over kilnd's management socket as HTTP with JSON (ask.c).
+ * The command prints the answer as text for people, or as JSON with --json.
  */
 #ifndef KILN_CLI_KILN_H
 #define KILN_CLI_KILN_H
@@ -15,7 +15,7 @@ enum {
     KILN_DONE = 0,
     KILN_REFUSED = 1,  /* kilnd, or the machine, says no */
     KILN_USAGE = 2,    /* the command line is wrong */
-    KILN_NO_DAEMON = 3 /* nobody answers at the socket */
+    KILN_NO_DAEMON = 3 /* no process answers at the socket */
 };
 
 struct exchange;
@@ -27,10 +27,10 @@ struct kiln_options {
 extern struct kiln_options kiln_options;
 
 struct verb {
-    const char *name; /* "create"; what is about volumes may have the word volume before it */
+    const char *name; /* "create"; users may type the word "volume" before a verb about volumes */
     const char *args;
     const char *text; /* one line */
-    const char *more; /* further lines of its help; NULL: none */
+    const char *more; /* further lines of the verb's help; NULL: none */
     int min_args, max_args; /* max -1: any number */
     int (*run)(const struct verb *v, int argc, char **argv);
 };
@@ -38,18 +38,20 @@ extern const struct verb verbs[]; /* ends with a row without a name */
 
 /* ---- ask.c ----------------------------------------------------------------------------------- */
 
-/* Takes `args` over (NULL: no memory). 0 with the answer in *answer, to be given back; an exit status when it
- * has said on stderr (with --json on stdout) what was wrong. */
+/* Takes `args` over (NULL: no memory). Returns 0 with the answer in *answer; the caller drops that reference.
+ * On failure prints the error on stderr (with --json on stdout) and returns an exit status. */
 int ask(const char *verb, json_t *args, json_t **answer);
-/* The same for an answer that is shown as `done` (with the name in it), or as JSON. */
+/* Like ask(), but prints the formatted text `done` after success; with --json prints the answer. */
 int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribute__((format(printf, 3, 4)));
-/* Asks what happens in so many milliseconds; 0: what has since kilnd's start. 0 or -errno, for top_take(). */
+/* Asks for the rates of the next `ms` milliseconds; 0: the rates since kilnd's start. Returns 0 or -errno;
+ * the caller passes that result to top_take(). */
 int top_ask(struct exchange *x, unsigned ms);
-/* Waits for the answer and ends the exchange. KILN_DONE with the answer in *rates, to be given back, or with
- * `rates` NULL printed as it came; else an exit status, and unless is_quiet it has been said why. What is in
- * the answer is told by glusterfsd/top-answer.c; its texts are as they are. */
+/* Waits for the answer and ends the exchange. On success returns KILN_DONE with the answer in *rates; the
+ * caller drops that reference. With `rates` NULL top_take() prints kilnd's bytes unchanged instead. On
+ * failure returns an exit status, and prints the error unless is_quiet. glusterfsd/top-answer.c describes
+ * the answer. The texts in *rates are not escaped. */
 int top_take(struct exchange *x, int err, json_t **rates, bool is_quiet);
-/* Prints the answer as JSON. KILN_DONE, or KILN_REFUSED when it cannot be written. */
+/* Prints the answer as JSON. Returns KILN_DONE, or KILN_REFUSED when the write to stdout fails. */
 int show_json(const json_t *answer);
 /* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */
 int refuse(int status, const char *expected, const char *type, const char *fmt, ...)
@@ -63,7 +65,7 @@ int show_quota(const json_t *answer);
 int show_list(const json_t *answer);
 int show_profile(const json_t *answer);
 int show_slow(const json_t *answer);
-/* KILN_REFUSED when a brick is not whole. */
+/* Returns KILN_REFUSED when a brick has flaws or reports an error. */
 int show_check(const json_t *answer);
 int show_heal(const json_t *answer);
 int show_resolved(const json_t *answer);
@@ -104,10 +106,10 @@ int explain(const struct verb *v, int argc, char **argv);
 int bench(const struct verb *v, int argc, char **argv);
 int completion(const struct verb *v, int argc, char **argv);
 
-/* mount.c: calls fn with a folder where the volume is mounted meanwhile. What fn returns, or an exit
- * status. */
+/* mount.c: mounts the volume on a temporary folder, calls fn with that folder, and unmounts the volume.
+ * Returns fn's result, or an exit status when the mount or the unmount fails. */
 int on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg);
-/* kiln.c: says how the verb is used, on stderr. KILN_USAGE. */
+/* kiln.c: prints the verb's usage on stderr. Returns KILN_USAGE. */
 int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

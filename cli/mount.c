@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Mounting: by kiln-mount where it is, called as mount(8) calls its helpers; else by the stock client. The
- * mounts that kiln makes for itself, too. */
+/* kiln mount, kiln umount, and the temporary mounts of other verbs. The command runs kiln-mount, if
+ * installed, with the arguments that mount(8) gives to helpers; else the stock client mounts. */
 #include <errno.h>
 #include <limits.h>
 #include <mntent.h>
@@ -17,7 +17,8 @@
 
 #define HELPER "/sbin/mount.glusterfs"
 
-/* The type of what is mounted on this folder; NULL: nothing. To be freed. */
+/* Returns the type of the file system that is mounted on this folder; NULL: none. The caller frees the
+ * text. */
 static char *
 type_mounted_at(const char *dir)
 {
@@ -120,7 +121,7 @@ mount_volume(const struct verb *v, int argc, char **argv)
     char *const command[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, argv[1], NULL};
     if (is_own)
         return run(own, helper);
-    if (is_dead) /* kiln-mount does that by itself */
+    if (is_dead) /* kiln-mount unmounts a dead mount without help */
         (void)umount2(argv[1], MNT_DETACH | UMOUNT_NOFOLLOW);
     fprintf(stderr, "kiln: kiln-mount is not installed: the stock client mounts\n");
     return run(command[0], command);
@@ -144,7 +145,7 @@ umount_volume(const struct verb *v, int argc, char **argv)
 
 /* ---- a mount of kiln's own ------------------------------------------------------------------- */
 
-/* Runs it and waits. True: it ended with status 0. */
+/* Runs the program and waits for its end. Returns true if the exit status was 0. */
 static bool
 ran_well(const char *program, char *const *argv)
 {
@@ -160,8 +161,8 @@ ran_well(const char *program, char *const *argv)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The log is nobody's: what goes wrong while it mounts is said on stderr, what goes wrong later the calls
- * say. */
+/* The client logs to /dev/null: the client prints errors of the mounting on stderr, and later errors reach
+ * the verb as results of system calls. */
 static bool
 mount_own(const char *name, long long port, char *dir)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln pools: of kilnd over its socket, of a mount by the xattr trusted.kiln.pools of its root. */
+/* kiln pools: asks kilnd over the management socket, or a mount by the xattr trusted.kiln.pools of the
+ * root. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 enum { ESCAPE_BYTES = 4 };
 
-/* Bytes of the control character at `s`; 0: it is another one. */
+/* Returns the bytes of the control character at `s`; 0: the character at `s` is no control character. */
 static size_t
 control_bytes(const unsigned char *s)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Answers for people. What `gluster volume info` and `status` print, scripts know: the same words. */
+/* Prints answers for people. The text has the words of `gluster volume info` and `status`, because scripts
+ * parse those words. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/kiln.h"
 
-/* Who answers may be no kilnd: what is no text is shown as "-". */
+/* Returns the text, or "-" for any other value, because the process behind the socket may be no kilnd. */
 static const char *
 said(const json_t *value)
 {
@@ -465,7 +466,8 @@ show_profile(const json_t *answer)
     return KILN_DONE;
 }
 
-/* "53 on web1" of what a client calls itself, "...-PID:53-HOST:web1-PC_NAME:..."; else as it is. */
+/* Prints "client 53 on web1" for the client id "...-PID:53-HOST:web1-PC_NAME:...". Prints any other id
+ * unchanged. */
 static void
 put_client(const char *uid)
 {

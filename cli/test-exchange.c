@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Answers as they may come, in pieces of any size, from a child at the other end of a real socket. */
+/* Answers arrive in pieces of any size from a child at the other end of a real socket. */
 #include "cli/exchange.h"
 #include "base/test-child.h"
 
@@ -43,7 +43,7 @@ listen_there(void)
     return fd;
 }
 
-/* Keeps what it is asked in a file, and says `answer`, `piece` bytes at a time. */
+/* Writes the question into a file, and sends `answer`, `piece` bytes at a time. */
 static void
 answer_one(int listener, const char *answer, size_t size, size_t piece)
 {
@@ -65,7 +65,7 @@ answer_one(int listener, const char *answer, size_t size, size_t piece)
     _exit(0);
 }
 
-/* What exchange_read() says at last. */
+/* Returns the last result of exchange_read(). */
 static int
 ask_once(struct exchange *x, const char *body, const char *answer, size_t size, size_t piece)
 {

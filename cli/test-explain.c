@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What kiln explain says of dumps that are written here. */
+/* The sentences of kiln explain about dumps that these tests write. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ explained(const char *text)
     return all;
 }
 
-/* One sentence of a part has all of these words. */
+/* Tells whether a sentence of a part has both words. */
 static bool
 says(const json_t *all, const char *part, const char *word, const char *other)
 {
@@ -158,7 +158,7 @@ START_TEST(what_is_no_dump_is_refused)
 }
 END_TEST
 
-/* Wherever it is cut, and with bytes that are no text. */
+/* The dump is cut at every byte, and holds bytes that are no text. */
 START_TEST(a_cut_dump_does_no_harm)
 {
     static const char text[] =
@@ -167,7 +167,7 @@ START_TEST(a_cut_dump_does_no_harm)
         "owner=id 1, brick , active , bytes \n";
 
     for (size_t size = 0; size < sizeof text; size++) {
-        char *copy = malloc(size + 1); /* what is read beyond its end is seen by the sanitizer */
+        char *copy = malloc(size + 1); /* the address sanitizer sees reads beyond the end */
         ck_assert_ptr_nonnull(copy);
         memcpy(copy, text, size);
         json_t *dump = explain_read(copy, size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Whatever an answer holds, it is shown: each list of each kind of answer, with things in it that no kilnd
- * says. */
+/* kiln shows any answer without a crash: each list of each kind of answer holds values that no kilnd
+ * sends. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *const odd[] = {"1", "null", "\"text\"", "[]", "{}", "[1, null
                                   "{\"a\": 1, \"replica\": 0}", "{\"replica\": -1, \"status\": \"Started\"}"};
 enum { LISTS = sizeof lists / sizeof lists[0], ODD = sizeof odd / sizeof odd[0] };
 
-/* Every list is the odd thing, and is within lists that hold every list. */
+/* Every list is the odd value, and stands within lists that hold every list. */
 static json_t *
 answer_with(const char *thing, int depth)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As kilnd answers, but for what nothing of this looks at. */
+/* An answer of kilnd's, without the fields that the tested functions do not read. */
 static const char answer[] =
     "{\"seconds\":2.000,\"resident_bytes\":52428800,\"cpu_percent\":25.000,\"threads\":9,"
     "\"machine\":{\"cpu_percent\":93.2,\"load_1min\":4.1,\"cpu_pressure\":12.3,\"memory_pressure\":null,\"io_"

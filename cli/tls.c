@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln tls: an authority of this machine's own, and certificates of it.
+/* kiln tls: a certificate authority on this machine, and certificates that the authority signs.
  *
  *     /etc/kiln/tls/ca.key, ca.pem                       the authority; made by init
  *     FOLDER/glusterfs.pem, glusterfs.key, glusterfs.ca  a certificate, its key and the authority's
  *                                                        certificate, under the names of GlusterFS
  *
  * No file is overwritten, and keys have mode 0600. A run that dies half-way leaves whole files only: each
- * file is written under another name first. The next run names the file that exists; the operator removes
- * it. */
+ * file is written under another name first. The next run names the file that exists, and the operator removes
+ * that file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -186,7 +186,7 @@ check_name(const char *name)
                             "'%.100s' cannot be the name of a certificate", name);
 }
 
-/* The folder where programs of this machine look: Debian 12's GlusterFS in the first one. */
+/* Returns the folder where programs of this machine look. Debian 12's GlusterFS looks in /usr/lib/ssl. */
 static const char *
 default_folder(void)
 {

@@ -7,7 +7,7 @@
 #include "cli/top.h"
 
 enum kind { TEXT, COUNT, BYTES, MICROSECONDS, PERCENT };
-/* The first column takes spare width up to FIRST_MAX, the last one the rest if it is a text. */
+/* The first column takes spare width up to FIRST_MAX. The last column takes the rest if its kind is TEXT. */
 enum { FIRST_MAX = 40, WIDTH_MORE = 92, WIDTH_PATHS = 124 };
 
 struct top_column {
@@ -28,7 +28,7 @@ row_text(const json_t *row, const char *key)
     return text ? text : "";
 }
 
-/* The last components of a path: 1 is the last one. */
+/* Returns the last `components` components of a path; 1: the file's name alone. */
 static const char *
 tail_of(const char *path, unsigned components)
 {
@@ -86,7 +86,7 @@ brick_rows(const json_t *rates)
     return json_incref(json_object_get(rates, "bricks"));
 }
 
-/* The lists that bricks have, as one, each item with its brick. */
+/* Joins the bricks' lists of this key into one list. Each row carries the name and volume of its brick. */
 static json_t *
 rows_of(const json_t *rates, const char *list)
 {
@@ -155,8 +155,8 @@ add_row_to_sum(json_t *sum, const json_t *row)
     add_number(sum, row, "p99_us", true);
 }
 
-/* One row for each volume. A client of a volume is connected to all its bricks, so its clients are those of
- * the brick that has most. */
+/* Returns one row for each volume. A client of a volume connects to all bricks, so the greatest number of
+ * clients of a brick is the volume's number of clients. */
 static json_t *
 sum_volumes(const json_t *bricks)
 {
@@ -287,7 +287,7 @@ const struct top_view top_views[TOP_VIEWS] = {
 static struct {
     const struct top_column *column;
     bool is_reversed;
-} order; /* qsort(3) passes nothing along; one thread */
+} order; /* for compare(), because qsort(3) passes no argument along; the command has one thread */
 
 static int
 compare(const void *x, const void *y)
@@ -389,8 +389,8 @@ put_title(const struct top_column *c, bool is_sorted_by, char *out, size_t size)
         *s = (char)toupper((unsigned char)*s);
 }
 
-/* Cuts a text to the width: the end of a path tells more than its beginning, a gfid is told by its first
- * digits, and of VOLUME:BRICK both names count. */
+/* Cuts a text to the width. A path loses the beginning, because the end tells more. A gfid keeps the first
+ * digits. VOLUME:BRICK keeps parts of both names. */
 static void
 fit(char *text, int width)
 {
@@ -463,8 +463,8 @@ top_line(const struct top_view *view, const json_t *row, unsigned sorted_by, int
         out[width] = '\0';
 }
 
-/* "  machine 93% load 4.1 wait cpu 12 mem 0 io 3": percent of the last ten seconds; "": kilnd is an older
- * one. */
+/* "  machine 93% load 4.1 wait cpu 12 mem 0 io 3"; the waits are percent of the last ten seconds. "": an
+ * older kilnd sends no figures of the machine. */
 static void
 put_machine(char *out, size_t size, const json_t *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln top: asks what happens in a second, and shows it, again and again. */
+/* kiln top: asks kilnd for the rates of a second and shows the rates, again and again. */
 #include <ncurses.h>
 #include <poll.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ print_rates(const json_t *rates)
     }
 }
 
-/* What happens in one second. As JSON it is printed as kilnd has written it. */
+/* Prints the rates of one second. With --json prints kilnd's bytes unchanged. */
 static int
 top_once(void)
 {
@@ -249,12 +249,13 @@ take_key(struct screen *s, int key)
     case 'q':
         s->is_over = true;
         break;
-    default: /* KEY_RESIZE too: it is drawn anew */
+    default: /* KEY_RESIZE too: the caller draws the screen anew after each key */
         break;
     }
 }
 
-/* Takes keys until the next figures are there, which are on their way. What exchange_read() says. */
+/* Takes keys until the answer to the question in flight is whole, or the user quits. Returns the last result
+ * of exchange_read(). */
 static int
 wait_for_figures(struct screen *s, const json_t *rates, struct exchange *x)
 {
@@ -274,8 +275,8 @@ wait_for_figures(struct screen *s, const json_t *rates, struct exchange *x)
     return came;
 }
 
-/* Since the start of kilnd, to begin with; then of each second. 0, or an exit status of what nobody has said
- * yet: the screen is not the place. Takes `rates` over. */
+/* Shows `rates` (since kilnd's start) first, then the rates of each second. Takes `rates` over. Returns 0, or
+ * an exit status; the caller prints the error, because curses still owns the terminal here. */
 static int
 run_screen(struct screen *s, json_t *rates)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* top: what `kiln top` shows. kilnd answers with rates (glusterfsd/top-answer.c says of what), these become
- * rows of a view, and rows become lines of text (top-view.c), which go to the screen (top.c) or to standard
- * output. */
+/* top: the views of `kiln top`. kilnd answers with rates (glusterfsd/top-answer.c describes the answer).
+ * top-view.c makes rows of a view from the rates, and lines of text from the rows. top.c draws the lines on
+ * the screen or prints the lines on standard output. */
 #ifndef KILN_CLI_TOP_H
 #define KILN_CLI_TOP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The verbs that ask kilnd one thing and show the answer. */
+/* The verbs that ask kilnd one question and show the answer. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* "replica N" and the like: a small number. -1: it is none. */
+/* Reads the number of "replica N" and the like, 0 to 1000. Returns -1 for any other text. */
 static int
 small_number(const char *text)
 {
@@ -60,7 +60,7 @@ take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, i
     return 0;
 }
 
-/* The bricks from word `at` on; NULL: it has said what was wrong. */
+/* Returns the bricks from word `at` on. NULL: take_bricks() has printed an error. */
 static json_t *
 take_bricks(const struct verb *v, int argc, char **argv, int at)
 {
@@ -266,7 +266,7 @@ volume_list(const struct verb *v, int argc, char **argv)
     return ask_and_show("volume-list", json_object(), show_list);
 }
 
-/* A glusterd without multiplexing starts several kilnds, of which one has the socket that was asked
+/* A glusterd without multiplexing starts several kilnds, and this command asks only the kilnd of one socket
  * (glusterfsd/questions.h). */
 static void
 name_other_daemons(void)
@@ -365,7 +365,7 @@ volume_check(const struct verb *v, int argc, char **argv)
 
 /* ---- clear-locks ----------------------------------------------------------------------------- */
 
-/* Once, when no brick has cleared any. KILN_REFUSED when one could not say. */
+/* Prints "No locks cleared." once if no brick cleared a lock. Returns KILN_REFUSED if a brick failed. */
 static int
 show_cleared(const json_t *answer)
 {
