@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* Who may connect, and for how long without a login.
+/* The peers that may connect, and the time they may stay without a login.
  *
- * Descriptors are shared out by what is left: one address may have no more connections than there are left
- * for all others. So one greedy address gets half, two get a third each, and somebody who comes later always
- * finds room. Addresses are counted in a table by a hash with a seed of its own; two that meet in one place
- * share what that place may have.
+ * Descriptors are shared out by the number left: one address may have no more connections than are left for
+ * all others. So one greedy address gets half, two addresses get a third each, and a later peer always finds
+ * room. A table counts addresses by a hash with a random seed; two addresses with the same slot share the
+ * allowance of that slot.
  *
- * Who has not logged in is a stranger, on a list in the order of arrival. The oldest is closed when its time
- * is over, when there are too many, and when their buffers take more than all of them may. Who has asked for
- * a volfile is a guest: it may stay for as long as it is mounted, and is bounded like a stranger in all else.
- * At rest it holds no buffer, so one that does is closed before a stranger is. Peers of a unix socket have
- * the right to be there by the socket's folder: a management daemon keeps such a connection open without a
- * login, so they are no strangers.
+ * A peer that has not logged in is a stranger, on a list in the order of arrival. The oldest stranger is
+ * closed when its time is over, when there are too many strangers, and when the buffers of all take more
+ * than their bound. A peer that has asked for a volfile is a guest: a guest may stay for as long as it is
+ * mounted, and has the bounds of a stranger in all else. A guest at rest holds no buffer, so a guest with a
+ * buffer is closed before a stranger. Peers of a unix socket have passed the permissions of the socket's
+ * folder: a management daemon keeps such a connection open without a login, so these peers are no strangers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ leave_list_locked(struct conn *c)
     c->is_stranger = c->is_guest = false;
 }
 
-/* Takes it off the list; the caller closes it and drops the reference. */
+/* Takes the stranger off the list; the caller closes the connection and drops the reference. */
 static struct conn *
 take_stranger_locked(struct conn *c)
 {
@@ -283,7 +283,7 @@ take_holder_locked(struct cds_list_head *list)
     return NULL;
 }
 
-/* Of those that hold any. */
+/* The oldest guest with a buffer, else the oldest stranger with a buffer. */
 static struct conn *
 take_oldest_holder(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* A connection's life: made by a listener, registered with the loop, killed by whoever sees it fail, `closed`
- * when nobody can call its record handler any more, freed with the last reference.
- */
+/* A connection's life: a listener or dialler makes the connection, the loop registers it, the thread that
+ * sees a failure kills it, `closed` follows when no thread can call a record handler any more, and the last
+ * reference frees it. */
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -155,7 +155,7 @@ void
 conn_close(struct conn *c)
 {
     atomic_store_explicit(&c->is_refused, true, memory_order_relaxed);
-    send_flush(c); /* what was answered before shall arrive if there is room */
+    send_flush(c); /* earlier answers shall arrive if there is room */
     conn_kill(c);
 }
 
@@ -224,7 +224,7 @@ conn_event(struct event_source *src, uint32_t events)
         receive_event(c, events);
 }
 
-/* A v4 client of a socket that serves both looks like one of v4. */
+/* An IPv4 client of a socket that serves both versions looks like a client of an IPv4 socket. */
 static void
 unmap_v4(struct sockaddr_storage *a)
 {
@@ -246,7 +246,8 @@ set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof value) ? -errno : 0;
 }
 
-/* As stock's servers (wire 1.7). The one that matters is the first; the rest only find dead peers sooner. */
+/* As stock's servers (wire 1.7). TCP_NODELAY is the important option; the others only find dead peers
+ * sooner. */
 static int
 set_tcp_options(int fd)
 {
@@ -295,8 +296,8 @@ conn_new(int fd, const struct conn_origin *from, const struct transport_ops *ops
     return c;
 }
 
-/* The lock is held over the call so that whoever kills the connection knows whether there is something to
- * remove. A connection that `accepted` has closed already still gets its `closed`. */
+/* The lock is held over the call so that the thread that kills the connection knows whether the loop has an
+ * event source to remove. A connection that `accepted` has closed already still gets its `closed`. */
 static void
 conn_register(struct conn *c)
 {
@@ -319,8 +320,8 @@ conn_register(struct conn *c)
     conn_busy_put(c);
 }
 
-/* A local socket beside the one of TCP has no TLS: its peers come by TCP where TLS is demanded. 0 or -errno,
- * also if the peer may not be there. */
+/* A local socket beside the TCP socket has no TLS: its peers come by TCP where TLS is demanded. 0 or -errno,
+ * also if the peer is not allowed there. */
 static int
 conn_choose_tls(struct conn *c, const struct conn_origin *from)
 {

@@ -3,8 +3,9 @@
  *
  *     start --> [resolving] --> step --> [connecting] --> step --> [connecting] ... --> outcome
  *
- * While it connects, the loop, the timer and dialler_cancel() may each want to end that; the first one does
- * (under the lock), takes the socket out of the loop, and its `gone` posts the next step.
+ * While the dialler connects, the loop, the timer and dialler_cancel() may each want to end the wait. The
+ * first of them ends the wait (under the lock) and takes the socket out of the loop, whose `gone` callback
+ * posts the next step.
  */
 #include "rpc/transport/dial.h"
 
@@ -22,7 +23,7 @@
 
 /* ---- the end of one try ---------------------------------------------------------------------- */
 
-/* Ends the wait for a connect, if that has not been done yet. */
+/* Ends the wait for a connect, unless another thread has ended the wait already. */
 static void
 leave(struct dialler *d, int result)
 {
@@ -102,15 +103,15 @@ connect_to(struct dialler *d, const struct addrinfo *to)
     d->src.fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (d->src.fd < 0)
         return -errno;
-    /* Without the right to one, or when all are used, the kernel chooses a port. */
+    /* Without the right to a low port, or when all are used, the kernel chooses a port. */
     if (d->wants_low_port)
         (void)port_bind(PORT_LOW_FIRST, PORT_LOW_LAST, PORT_LOW_COUNT,
                         to->ai_family == AF_INET6 ? bind_six : bind_four, &d->src.fd);
     return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : 0;
 }
 
-/* The lock is held over the call so that whoever ends the wait knows that there is something to take out of
- * the loop. */
+/* The lock is held over the call so that the thread that ends the wait knows that there is a socket to take
+ * out of the loop. */
 static int
 watch(struct dialler *d)
 {
@@ -136,8 +137,8 @@ close_try(struct dialler *d)
     d->src.fd = -1;
 }
 
-/* The next address: 0, it has connected; -EINPROGRESS, it is waited for; another error, nothing is left of
- * it. */
+/* Tries the next address. 0: connected; -EINPROGRESS: the connect is under way; another error: no socket is
+ * left. */
 static int
 try_next(struct dialler *d)
 {
@@ -184,7 +185,7 @@ finish(struct dialler *d, int err)
         d->failed(d, err);
 }
 
-/* What the step before has come to. */
+/* The result of the step before. */
 static int
 take_result(struct dialler *d)
 {
@@ -207,7 +208,7 @@ dial_step(struct worker_job *job)
 {
     struct dialler *d = caa_container_of(job, struct dialler, step);
 
-    timer_stop(&d->timer); /* waits for one that runs: after this nobody else looks at this try */
+    timer_stop(&d->timer); /* waits for a running callback: after this no other thread uses this try */
     int err = take_result(d);
 
     if (err)
@@ -261,7 +262,8 @@ set_unix(struct dialler *d, const char *path)
     d->result = 0;
 }
 
-/* At once for digits; else the next step is posted when there is an answer, which may be by now. */
+/* Digits are resolved at once; for a name the next step is posted when there is an answer, perhaps before
+ * this function returns. */
 static void
 find_host(struct dialler *d, const struct dial_target *target)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* dial: connections that this side opens.
  *
- * A dialler makes one attempt at a time: it resolves the name, connects to each address in turn without
- * blocking, and ends with exactly one outcome: the connection is handed to its ops as an accepted one would
- * be, or `failed` says why not. It is embedded in its owner and can be used again after an outcome.
+ * A dialler makes one attempt at a time. The dialler resolves the name, connects to each address in turn
+ * without blocking, and ends with exactly one outcome: the connection is handed to the dialler's ops as an
+ * accepted connection would be, or `failed` gets the reason. The owner embeds the dialler and can use it
+ * again after an outcome.
  *
  *      dialler_start()  ->  resolve  ->  connect, next address ...  ->  ops->accepted(conn, arg)
  *                                                                   or  failed(dialler, -errno)
@@ -30,7 +31,7 @@ struct dial_target {
     const char *path; /* of a unix socket; NULL: TCP */
     const char *host; /* a name, or an address of IPv4 or IPv6 */
     uint16_t port;
-    /* From a port below 1024, which some servers ask for; from any when none may be had. */
+    /* from a port below 1024, which some servers ask for; from any port when no low port is available */
     bool wants_low_port;
     bool wants_local; /* by local-socket.h, if kilnd listens there and no low port is wanted */
     unsigned timeout_ms; /* for each address; 0: DIAL_TIMEOUT_MS */
@@ -42,8 +43,8 @@ typedef void (*dial_failed_fn)(struct dialler *d, int err);
 
 enum dial_phase { DIAL_IDLE, DIAL_RESOLVING, DIAL_BETWEEN, DIAL_CONNECTING };
 
-/* All members are dial.c's. `lock` guards phase, result and is_cancelled; the others belong to whoever runs
- * the present step, of which there is one at a time. */
+/* All members are dial.c's. `lock` guards phase, result and is_cancelled; the other members belong to the
+ * thread that runs the present step. There is one step at a time. */
 struct dialler {
     const struct transport_ops *ops;
     dial_failed_fn failed;
@@ -54,7 +55,7 @@ struct dialler {
     bool is_cancelled;
     bool asks; /* a name: `resolve` has or gets the answer */
     bool is_tcp, wants_low_port, wants_local;
-    struct sockaddr_storage local_to; /* reached by a local socket; family 0: it is not */
+    struct sockaddr_storage local_to; /* the address behind a local socket; family 0: no local socket */
     unsigned timeout_ms;
     struct tls_config *tls;
     struct addrinfo *addresses, *next; /* all, of getaddrinfo(); those not tried yet */
@@ -66,7 +67,7 @@ struct dialler {
     struct worker_job step;
 };
 
-/* Before any other use; `ops` and `arg` are kept. The dialler is its owner's, who frees it after
+/* Before any other use; `ops` and `arg` are kept. The owner of the dialler frees its memory after
  * dialler_fini(). */
 void dialler_init(struct dialler *d, const struct transport_ops *ops, dial_failed_fn failed, void *arg);
 /* No attempt is running. */
@@ -75,12 +76,12 @@ void dialler_fini(struct dialler *d);
 /* 0, or -ENAMETOOLONG, -EINVAL: no such place can be dialled. */
 int dial_target_check(const struct dial_target *target);
 
-/* Begins an attempt; the one before has had its outcome. `target` has passed dial_target_check() and is
+/* Begins an attempt; the attempt before has had its outcome. `target` has passed dial_target_check() and is
  * copied. */
 void dialler_start(struct dialler *d, const struct dial_target *target);
 
-/* The outcome comes soon: -ECANCELED, unless another is on its way already. Any thread; nothing happens when
- * no attempt runs. */
+/* The outcome comes soon: -ECANCELED, unless another outcome is on its way already. Any thread; nothing
+ * happens when no attempt runs. */
 void dialler_cancel(struct dialler *d);
 
 #endif

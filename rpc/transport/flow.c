@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* What a connection makes the process hold, and who waits when that is too much (numbers: limits.h).
+/* The memory and calls that a connection makes the process hold, and the waiters when that is too much
+ * (numbers: limits.h).
  *
  *   held      one word: waiter bits (2) | bytes of records (42) | references (20); a call in flight is one
  *             reference
@@ -8,11 +9,11 @@
  *             held - waiting
  *   reserved  bytes of replies that calls under way will have; queued_bytes are those that wait to be sent
  *
- * Two kinds of waiters: the reader stops reading for any of the limits; batches stop running what has been
- * read for too many bytes of replies only, or calls that have not begun would wait for themselves.
+ * Two kinds of waiters: the reader stops reading for any of the limits. Batches stop running their records
+ * for too many bytes of replies only, or calls that have not begun would wait for themselves.
  *
- * No wake-up is lost: who is about to wait sets its bit under the connection's lock and then looks at the
- * counters again. Who lowers a counter sees the bit afterwards, or, for `held`, in the same atomic.
+ * No wake-up is lost: a waiter sets its bit under the connection's lock and then looks at the counters
+ * again. A thread that lowers a counter sees the bit afterwards, or, for `held`, in the same atomic.
  * queued_bytes changes under the lock.
  */
 #include <assert.h>
@@ -127,7 +128,7 @@ replies_full_locked(struct conn *c)
     size_t bytes = replies_of(c);
 
     if (bytes < replies_max(c))
-        return bytes >= transport_limits.reply_bytes; /* credit for one large reply is no leave for others */
+        return bytes >= transport_limits.reply_bytes; /* credit for a large reply is no leave for more */
     return !conn_is_trusted(c) || bytes >= transport_limits.reply_bytes || !credit_take_locked(c, bytes + 1);
 }
 
@@ -146,7 +147,7 @@ flow_replies_full(struct conn *c)
     return is_full;
 }
 
-/* Half of what made them full. */
+/* True at half of the bytes that made the replies full. */
 static bool
 replies_drained(const struct conn *c)
 {
@@ -198,13 +199,14 @@ calls_reach(const struct conn *c, uint64_t held, unsigned part)
     return refs >= others + max || bytes >= apart + transport_limits.record_bytes / part;
 }
 
-/* The reader's: `held` is what it would be without what the caller is about to give back. */
+/* For the reader. `held` is the connection's value less the references and bytes that the caller is about to
+ * give back. */
 static bool
 must_wait_locked(struct conn *c, uint64_t held, bool waits)
 {
     if (atomic_load(&c->pauses))
         return true;
-    if (c->is_dialled) /* what it has under way it bounds by the calls it makes */
+    if (c->is_dialled) /* this side bounds a dialled connection's replies by its calls */
         return false;
     return waits ? !replies_drained(c) || calls_reach(c, held, 2)
                  : replies_full_locked(c) || calls_reach(c, held, 1);
@@ -249,7 +251,8 @@ flow_stall(struct conn *c, struct cds_list_head *batch)
     return stalls;
 }
 
-/* Whose waiting is over when the caller has given back `word`; the batches are moved to `batches`. */
+/* Returns the bits of the waiters that may go on when the caller has given back `word`; moves the batches to
+ * `batches`. */
 static uint64_t
 wake_locked(struct conn *c, uint64_t word, struct cds_list_head *batches)
 {
@@ -267,7 +270,8 @@ wake_locked(struct conn *c, uint64_t word, struct cds_list_head *batches)
     return done;
 }
 
-/* True: somebody was woken. The caller has a reference, which may be part of `word`. */
+/* False: no waiter was woken, and `word` has been given back. The caller has a reference, which may be part
+ * of `word`. */
 static bool
 wake(struct conn *c, uint64_t word, bool gives_back)
 {
@@ -277,7 +281,7 @@ wake(struct conn *c, uint64_t word, bool gives_back)
     uint64_t done = wake_locked(c, word, &batches);
     bool is_left = !done && gives_back && (atomic_load(&c->held) & FLOW_WAITERS);
 
-    /* Under the lock, and not the last reference: a connection that somebody waits for is not closed. */
+    /* Under the lock, and not the last reference: a connection with waiters is not closed. */
     if (is_left)
         atomic_fetch_sub(&c->held, word);
     pthread_mutex_unlock(&c->lock);
@@ -336,8 +340,8 @@ flow_hold_record(struct conn *c, struct record *r)
     atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
 }
 
-/* Its only piece is copied to a buffer that holds nothing but records that wait, and the receive buffer is
- * free of it. Without memory it stays where it is. */
+/* Copies the record's only piece to a buffer that holds nothing but waiting records, and frees the receive
+ * buffer of the record. Without memory the piece stays where it is. */
 static void
 copy_apart(struct conn *c, struct record *r)
 {
@@ -392,8 +396,8 @@ record_waits(struct record *r)
     return true;
 }
 
-/* The limits are about held - waiting, which stays as it is and must not look larger in between: nobody would
- * wake who then waits. */
+/* The limits are about held - waiting. This difference stays as it is and must not look larger in between,
+ * because nothing would wake a waiter that begins to wait then. */
 void
 record_shrink(struct record *r, struct record *to, size_t bytes)
 {

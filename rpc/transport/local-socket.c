@@ -47,7 +47,7 @@ put_address(const struct sockaddr_storage *a, char out[INET6_ADDRSTRLEN])
         strcpy(out, "?");
 }
 
-/* False: it is no address. */
+/* False: `text` is no address. */
 static bool
 get_address(const char *text, uint16_t port, struct sockaddr_storage *out)
 {
@@ -107,7 +107,8 @@ close_with(int fd, int err)
     return err;
 }
 
-/* Room for a large read or write in one go, as TCP has; the second is for who may not have as much. */
+/* Room for a large read or write in one go, as TCP has. Without the privilege to exceed the system's limit,
+ * SO_SNDBUF sets as much as the limit allows. */
 static void
 widen(int fd)
 {
@@ -178,10 +179,10 @@ local_socket_bind(const struct sockaddr_storage *bound)
     return fd;
 }
 
-/* Any process of root's writes the name, also one in a container that shares this network and has none of
- * root's capabilities. By TCP the kernel would let it send from addresses of this machine alone; another
- * address becomes the loopback one. Needs no capability and asks no route of another machine: nothing is
- * sent. */
+/* Any process of root's writes the name, also a process in a container that shares this network and has none
+ * of root's capabilities. By TCP the kernel would let that process send from addresses of this machine alone;
+ * any other address becomes the loopback address. Needs no capability and asks no route of another machine:
+ * nothing is sent. */
 static void
 believe_address(struct sockaddr_storage *peer)
 {

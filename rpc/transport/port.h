@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* port: ports of TCP, and of the local sockets beside it, which have them in their names.
+/* port: ports of TCP, and of the local sockets beside TCP sockets, whose names contain a port.
  * thread: any. */
 #ifndef KILN_TRANSPORT_PORT_H
 #define KILN_TRANSPORT_PORT_H
@@ -15,9 +15,9 @@ uint16_t port_of(const struct sockaddr_storage *a);
 
 typedef int (*port_bind_fn)(void *arg, uint16_t port);
 
-/* Calls `bind` with one port after the other, at most `tries`, until it returns other than -EADDRINUSE, which
- * is the result. It starts anywhere, so that a process with many connections does not ask for the same used
- * ports each time. */
+/* Calls `bind` with one port after the other, at most `tries`, until `bind` returns other than -EADDRINUSE,
+ * which is the result. The first port is random, so that a process with many connections does not ask for the
+ * same used ports each time. */
 int port_bind(uint16_t first, uint16_t last, unsigned tries, port_bind_fn bind, void *arg);
 
 #endif

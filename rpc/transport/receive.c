@@ -2,27 +2,29 @@
 
 /* Bytes in, whole records out.
  *
- * One worker at a time is a connection's reader. It receives into one buffer, cuts that into records, which
- * refer to the buffer and are not copied, gives up being the reader, and only then runs the records: so
- * another worker can read and run what comes next while this one is in a system call.
+ * One worker at a time is a connection's reader. The reader receives into one buffer and cuts the buffer
+ * into records, which refer to the buffer and are not copied. The reader gives up its role before it runs
+ * the records, so another worker can read and run the following records while this worker is in a system
+ * call.
  *
  *      in->bytes  [ record | record | record | part of a reco ]          a batch refers to the whole ones;
  *                  ^cut already               ^partial                   the next buffer starts with, or goes
  *                                                                        on with, the rest of the partial one
  *
- * A batch is run by the worker that read it. So that a record that blocks does not hold up those behind it,
- * the batch is also posted as a job: normally that job finds nothing left to do, but if the worker gets
- * stuck, the watchdog gives the job to another worker, which sends what was answered so far and runs what is
- * left (worker.h).
+ * The worker that read a batch runs the batch. A record that blocks must not hold up the records behind it,
+ * so the worker also posts the batch as a job. Normally that job finds nothing left to do. If the worker
+ * gets stuck, the watchdog gives the job to another worker, which sends the answers so far and runs the
+ * remaining records (worker.h).
  *
  * A record lies in at most TRANSPORT_IOVS pieces, the first of at least TRANSPORT_HEAD_BYTES: fewer bytes at
- * a buffer's end are copied to the next buffer. Pieces grow with what has arrived, so that a mark alone gets
- * no memory.
+ * a buffer's end are copied to the next buffer. Pieces grow with the bytes that have arrived, so a mark
+ * alone gets no memory.
  *
- * Without memory for a buffer a smaller one will do, then, for a connection that we opened, a spare one of
- * the process (iobuf_get_spare()). If there is none either, the reader stays the reader and reads on after
- * some milliseconds. The replies to many calls follow one another on such a connection: none must wait for
- * long because of one that is large. After PATIENCE waits the rest of that one is read and dropped.
+ * Without memory for a buffer the reader takes a smaller buffer, then, for a connection that we opened, a
+ * spare buffer of the process (iobuf_get_spare()). Without a spare buffer the reader stays the reader and
+ * reads on after some milliseconds. The replies to many calls follow each other on such a connection: a
+ * large reply must not hold up the others for long. After PATIENCE waits the reader drops the rest of the
+ * large reply as it arrives.
  */
 #include <assert.h>
 #include <errno.h>
@@ -43,9 +45,9 @@
 #define BUFFER_MAX (1u << 20)
 #define BUFFER_ROOM_MIN 2048 /* less room than that is not worth a system call */
 #define RECORDS_A_BUFFER 8
-#define BUFFER_PINNED_MAX BUFFER_MIN /* what a small record may keep from being used again */
+#define BUFFER_PINNED_MAX BUFFER_MIN /* the largest buffer that a small record may hold */
 #define SMALL_RECORD_MAX 1024
-#define GROWTH 16 /* a further piece is at most this many times what has arrived */
+#define GROWTH 16 /* limit of a further piece, as a multiple of the bytes that have arrived */
 #define FRAGMENTS_MAX 4096
 #define FRAGMENTS_MAX_LOGIN 64
 #define FRAGMENT_LAST 0x80000000u
@@ -61,7 +63,7 @@ struct batch {
     struct conn *c;       /* kept busy */
     uint64_t arrived;     /* ticks: before the first was read */
     unsigned count;
-    atomic_uint next; /* the first record that nobody has begun */
+    atomic_uint next; /* the first record that no worker has begun */
     struct iobuf *small; /* small records that came in a large buffer; the reader's */
     size_t small_used;
     struct record records[BATCH_RECORDS];
@@ -167,7 +169,7 @@ batch_new(struct conn *c)
     return b;
 }
 
-/* The caller, who is the reader, stays it until the timer's job reads on. */
+/* The caller is the reader and stays the reader until the timer's job reads on. */
 static void
 wait_for_memory(struct conn *c)
 {
@@ -203,8 +205,8 @@ read_and_run(struct conn *c)
             reader_release(c))
             break;
     }
-    /* A full turn: whoever takes the job is the reader from now on. A dead connection has no reader any more.
-     */
+    /* A full turn: the worker that takes the job is the reader from now on. A dead connection has no reader
+     * any more. */
     if (turn == TURN_FULL) {
         atomic_fetch_add(&c->busy, 1);
         worker_post_any(&c->read_job);
@@ -267,8 +269,8 @@ batch_post_help(struct batch *b)
     worker_post(&b->help);
 }
 
-/* The peer does not read what it has been answered: what is left waits. What the batch has answered is sent
- * first; that may be all there is. */
+/* True: the peer does not read its answers, so the remaining records wait. The function first sends the
+ * answers of this batch, because these may be all the answers that the connection owes. */
 static bool
 batch_stalls(struct batch *b)
 {
@@ -302,8 +304,8 @@ receive_restart_batches(struct cds_list_head *batches)
     }
 }
 
-/* Runs what nobody has begun, then sends what it has answered. The answer of the last record takes along what
- * waits, in one visit of the connection's lock. */
+/* Runs the records that no worker has begun, then sends their answers. The answer of the last record takes
+ * the waiting answers along, in one visit of the connection's lock. */
 static void
 batch_work(struct batch *b)
 {
@@ -331,7 +333,7 @@ batch_help_job(struct worker_job *job)
     struct batch *b = caa_container_of(job, struct batch, help);
 
     atomic_store(&b->is_help_posted, false);
-    send_flush(b->c); /* what a worker that got stuck has answered before */
+    send_flush(b->c); /* the answers of a worker that got stuck */
     if (!atomic_load(&b->is_stalled) && atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
         batch_post_help(b); /* for the case that this worker gets stuck as well */
         batch_work(b);
@@ -426,8 +428,9 @@ begin_fragment(struct conn *c)
     return 0;
 }
 
-/* Takes what has arrived of the present fragment into the record. Fragments of one record that lie in one
- * buffer are moved together over the marks between them (stock never sends more than one). */
+/* Takes the arrived bytes of the present fragment into the record. If fragments of a record lie in the same
+ * buffer, the function moves them together over the marks between them (stock never sends more than one
+ * fragment). */
 static void
 take_fragment(struct conn *c)
 {
@@ -456,8 +459,8 @@ take_fragment(struct conn *c)
     c->fragment_left -= (uint32_t)n;
 }
 
-/* A request for a lock may wait for long. One that came between large writes would keep a megabyte: a small
- * record is copied out of a large buffer. Without memory it stays where it is. */
+/* A request for a lock may wait for long and would keep a megabyte if it came between large writes: so a
+ * small record is copied out of a large buffer. Without memory the record stays where it is. */
 static void
 move_small_record(struct conn *c, struct batch *b)
 {
@@ -504,7 +507,7 @@ finish_record(struct conn *c, struct batch *b)
     count_up(&c->records, 1);
 }
 
-/* Cuts what has been received until it is used up or the batch is full. 0 or -errno (close). */
+/* Cuts the received bytes until they are used up or the batch is full. 0 or -errno (close). */
 static int
 cut(struct conn *c, struct batch *b)
 {
@@ -548,7 +551,8 @@ usual_buffer(const struct conn *c)
     return min_size(size, BUFFER_MAX);
 }
 
-/* What may still come of the present record, with marks if it has more fragments. */
+/* Upper bound of the bytes of the present record that have not arrived, with marks if more fragments may
+ * follow. */
 static size_t
 record_left(const struct conn *c)
 {
@@ -583,7 +587,7 @@ next_buffer_size(const struct conn *c, size_t moved)
 
     if (!conn_is_trusted(c)) /* the whole record, without marks: make_room() gives theirs back */
         return TRANSPORT_RECORD_MAX_LOGIN;
-    if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; pages nobody writes to cost nothing */
+    if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; unwritten pages cost nothing */
         return moved + (left > size ? left : size);
     left = min_size(left, may);
     return moved + (left > size ? left : size);
@@ -704,7 +708,7 @@ begin_skipping(struct conn *c)
     return true;
 }
 
-/* As receive(); what it reads is dropped. */
+/* As receive(), but drops the bytes. */
 static ssize_t
 skip(struct conn *c, struct batch *b, bool *is_short)
 {

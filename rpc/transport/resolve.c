@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A queue of questions and up to RESOLVERS_MAX detached threads. A thread ends when the queue is empty. A
- * question that is taken back while getaddrinfo() works on it is left to its thread, which frees it: its
- * asker need not wait.
- */
+/* A queue of questions and up to RESOLVERS_MAX detached threads. A thread ends when the queue is empty. If an
+ * asker takes a question back while getaddrinfo() works on it, the thread frees the question later, so the
+ * asker need not wait. */
 #include "rpc/transport/resolve.h"
 
 #include <assert.h>
@@ -60,7 +59,7 @@ resolve_digits(const char *host, uint16_t port, struct addrinfo **out)
     return ask(host, service, AI_NUMERICHOST, out);
 }
 
-/* The answer goes to its asker, if there still is one. Frees the query. */
+/* Hands the answer to the asker, unless the asker has taken the question back. Frees the query. */
 static void
 deliver_locked(struct resolve_query *q, struct addrinfo *addresses, int err)
 {
@@ -101,7 +100,7 @@ resolver_main(void *arg)
     return NULL;
 }
 
-/* 0 if a thread is or will be there for what waits. */
+/* 0 if a thread is or will be there for the waiting questions. */
 static int
 grow_locked(void)
 {
@@ -142,7 +141,7 @@ resolve_start(struct resolve *r, const char *host, uint16_t port)
 int
 resolve_take(struct resolve *r, struct addrinfo **out)
 {
-    /* whoever has posted the answer is done with that when we have the lock */
+    /* once this thread has the lock, the thread that posted the answer has finished with it */
     pthread_mutex_lock(&resolver.lock);
     int err = r->err;
 

@@ -16,7 +16,7 @@
 
 struct resolve_query;
 
-/* Embedded in whoever asks, who sets `done`: the job that is posted when there is an answer. The rest is
+/* Embedded in the asker, which sets `done`: the job that is posted when there is an answer. The rest is
  * resolve.c's. */
 struct resolve {
     struct worker_job *done;
@@ -36,8 +36,8 @@ int resolve_start(struct resolve *r, const char *host, uint16_t port);
  * not now, -ENOMEM. */
 int resolve_take(struct resolve *r, struct addrinfo **out);
 
-/* True: taken back, `done` will not be posted for it. False: nothing was asked, or `done` is posted already.
- */
+/* True: the question is taken back, and `done` will not be posted. False: no question was open, or `done` is
+ * posted already. */
 bool resolve_cancel(struct resolve *r);
 
 #endif

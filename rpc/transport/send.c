@@ -2,10 +2,10 @@
 
 /* Messages out: a queue of pieces a connection, sent by one thread at a time.
  *
- * Small heads are copied one after another into one buffer, so a batch of small replies is one piece,
- * whatever their number; payloads are pieces of their own, by reference. Whoever queues a message tries to
- * send, unless it runs that connection's batch, whose end sends; a thread that finds another one sending
- * leaves its message to that one, which looks at the queue again before it stops.
+ * Small heads are copied one after another into one buffer, so a batch of small replies is one piece of any
+ * length; payloads are separate pieces, by reference. A thread that queues a message also sends, unless the
+ * thread runs a batch of that connection: the end of the batch sends. A thread that finds another thread
+ * sending leaves its message to that sender, which looks at the queue again before the sender stops.
  *
  * A message is queued as a whole or not at all. On a connection that we opened, small calls go out without
  * memory, too: there are some spare pieces and buffers for them.
@@ -27,7 +27,7 @@
 #include "rpc/transport/transport-internal.h"
 
 #define FRAME_BYTES 16384
-#define FRAME_MESSAGE_MAX 4096 /* a longer head gets a buffer of its own */
+#define FRAME_MESSAGE_MAX 4096 /* a longer head gets a separate buffer */
 #define SEND_IOVS 64
 #define CHUNK_COST 64
 #define MESSAGE_MAX 0x7fffffffu
@@ -173,8 +173,8 @@ queue_payload_locked(struct conn *c, struct iobuf *buf, const struct iovec *payl
     return 0;
 }
 
-/* Where the queue ends, to take back what was queued in part. Nobody takes pieces from its head meanwhile:
- * the lock is held. */
+/* The end of the queue, to take back a message that was queued in part. No thread takes pieces from the head
+ * meanwhile, because the lock is held. */
 struct queue_end {
     struct chunk *tail;
     size_t tail_bytes, queued_bytes;
@@ -188,7 +188,7 @@ queue_end_locked(const struct conn *c)
                               .queued_bytes = atomic_load_explicit(&c->queued_bytes, memory_order_relaxed)};
 }
 
-/* What it has taken of the frame buffer stays unused. */
+/* The message's part of the frame buffer stays unused. */
 static void
 take_back_locked(struct conn *c, const struct queue_end *end)
 {
@@ -270,7 +270,7 @@ conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes)
 
 /* ---- when something has been sent ------------------------------------------------------------ */
 
-/* What waited for this piece of the queue. */
+/* The moments that waited for this piece of the queue come. */
 static void
 moments_come_locked(struct conn *c, const struct chunk *sent)
 {
@@ -405,7 +405,7 @@ send_some_locked(struct conn *c, int *err)
     if (failed == EINTR)
         return true;
     if (failed == EPIPE && c->is_dialled && !atomic_load_explicit(&c->records, memory_order_relaxed)) {
-        c->is_blocked = true; /* the reader takes what the peer has said before it left, and ends this */
+        c->is_blocked = true; /* the reader takes the peer's last bytes and ends the connection */
         return false;
     }
     if (failed == EAGAIN || failed == EWOULDBLOCK) {
@@ -441,7 +441,7 @@ send_flush_job(struct worker_job *job)
     conn_busy_put(c);
 }
 
-/* Sends what is queued, unless someone is at it. */
+/* Sends the queue, unless another thread is sending. */
 static void
 flush_and_unlock(struct conn *c)
 {
@@ -475,7 +475,7 @@ flush_and_unlock(struct conn *c)
         flow_less(c);
 }
 
-/* Who queues something sees to it himself: so an empty queue needs no lock. */
+/* A thread that queues a message also sends it, so an empty queue needs no lock. */
 void
 send_flush(struct conn *c)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* tls-internal: what tls.c and tls-config.c share. Only these two include OpenSSL. */
+/* tls-internal: the part of OpenSSL that tls.c and tls-config.c share. Only these two files include
+ * OpenSSL. */
 #ifndef KILN_TRANSPORT_TLS_INTERNAL_H
 #define KILN_TRANSPORT_TLS_INTERNAL_H
 

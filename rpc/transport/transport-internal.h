@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the files of the transport share: a connection's insides.
+/* A connection's insides, which the files of the transport share.
  *
  *   listener.c  accepts
- *   admit.c     who may connect, and wait to log in
+ *   admit.c     which peers may connect, and wait to log in
  *   conn.c      life and death
  *   receive.c   bytes to records
  *   send.c      messages to bytes
  *   flow.c      how much a connection may have under way
  *   tls.c       encryption and identity, between the socket and the two
  *
- * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts who may still call a
- * record handler: its registration with the event loop, each batch of records, a posted read. When it reaches
- * 0 no handler runs or will, and `closed` is posted.
+ * A connection has two counters. `held` keeps its memory and descriptor. `busy` counts the parties that may
+ * still call a record handler: the registration with the event loop, each batch of records, a posted read.
+ * When `busy` reaches 0 no handler runs or will, and `closed` is posted.
  */
 #ifndef KILN_TRANSPORT_INTERNAL_H
 #define KILN_TRANSPORT_INTERNAL_H
@@ -28,12 +28,13 @@
 
 struct mem_pool;
 
-/* `reader`: who reads. Whoever sets READING owns everything under "the reader's" below. */
+/* `reader`: flags of the thread that reads. The thread that sets READING owns all fields under "the reader's"
+ * below. */
 #define READER_READING 1u
 #define READER_AGAIN 2u  /* an event came meanwhile: read once more */
 #define READER_HANGUP 4u /* stays: a short read does not mean drained any more, the end follows */
 
-/* A piece of what is to be sent; holds a reference to `buf`. */
+/* A piece of the bytes to send; holds a reference to `buf`. */
 struct chunk {
     struct chunk *next;
     struct iobuf *buf;
@@ -94,7 +95,8 @@ struct conn {
     bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
     struct chunk *head, *tail;
     struct moment *awaited; /* come when a piece of the queue has been sent */
-    /* with a fixed part a chunk, so that it bounds their number too; written under the lock */
+    /* each chunk also counts with a fixed part, so the bytes bound the number of chunks too; written under
+     * the lock */
     _Atomic size_t queued_bytes;
     _Atomic size_t credit;        /* of the bytes all connections share; written under the lock */
     struct cds_list_head stalled; /* batches that wait until the peer has read */
@@ -104,7 +106,7 @@ struct conn {
     struct iobuf *frame; /* small heads are written here one after another */
     size_t frame_used;
 
-    /* one writer each: the reader, or whoever holds the lock */
+    /* one writer each: the reader, or the holder of the lock */
     _Atomic uint64_t records, messages, bytes_in, bytes_out, reads, writes;
 };
 
@@ -145,15 +147,16 @@ extern __thread struct conn *receive_corked;
 
 /* send.c */
 int send_pools_init(void);
-/* Holds back what is queued for clients that have logged in, or no longer. */
+/* True: the queues of clients that have logged in are held back; false: no longer. */
 void send_hold_back(bool holds);
-/* Sends what is queued, unless someone is at it. Never blocks. */
+/* Sends the queue, unless another thread is sending. Never blocks. */
 void send_flush(struct conn *c);
 void send_flush_job(struct worker_job *job);
 /* The queue has gone, and nothing of it will be sent. */
 void send_drop_moments(struct conn *c);
 void send_writable(struct conn *c);
-/* For conn_kill(): takes the queue, unless a sender works on it, who then gives it back himself. */
+/* For conn_kill(): takes the queue, unless a sender works on the queue; the sender then gives the queue
+ * back. */
 struct chunk *send_take_queue_locked(struct conn *c);
 void send_free_chunks(struct chunk *list);
 
@@ -164,7 +167,8 @@ bool admit_enter(struct conn *c);
 void admit_login(struct conn *c);
 void admit_guest(struct conn *c); /* no stranger any more */
 void admit_leave(struct conn *c);
-/* What its buffers take while it has not logged in; 0: nothing, or it has. The reader's. */
+/* The size of the connection's receive buffers before the login; 0: no buffers, or the peer has logged in.
+ * The reader's. */
 void admit_buffers(struct conn *c, size_t bytes);
 
 /* flow.c */
@@ -183,10 +187,11 @@ bool flow_pause_reader(struct conn *c);
 bool flow_replies_full(struct conn *c);
 /* Keeps the batch on the connection's list until half of them are gone. False: no need to wait (any more). */
 bool flow_stall(struct conn *c, struct cds_list_head *batch);
-/* Something else than a reference was given back, or the connection is dead: whoever waits is told. The
- * caller keeps c. */
+/* Calls or bytes were given back, not a mere reference, or the connection is dead: wakes the waiting reader
+ * and batches. The caller keeps c. */
 void flow_less(struct conn *c);
-/* All replies are sent: what they took of the bytes of all connections goes back, unless more are to come. */
+/* All replies are sent: returns their share of the bytes of all connections, unless more replies are to
+ * come. */
 void flow_return_credit_locked(struct conn *c);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* transport: sockets; bytes in, whole records out (spec: wire 1.1).
  *
- * A listener accepts connections, a dialler (dial.h) opens them; from then on there is no difference but one,
- * below. A connection reads as much as there is with one system call, cuts it into records and hands
- * each to `record`, in order, on the worker that read it. Other workers may run earlier records of the same
- * connection at the same time. What a batch of records answers is sent together with one gathered write.
+ * A listener accepts connections, and a dialler (dial.h) opens connections; both kinds then behave alike,
+ * but for the reading below. A connection reads all available bytes with one system call, cuts them into
+ * records and hands each record to `record`, in order, on the worker that read the bytes. Other workers may
+ * run earlier records of the same connection at the same time. The transport sends all answers of a batch of
+ * records together with one gathered write.
  *
- * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with what a record mark
- * promises. From a peer that has too many calls under way, or does not read its replies, nothing is read
- * until half of that is done. A connection that we opened is always read from, for its peer may wait with
- * reading our calls until its replies are taken.
+ * Bounds: limits.h has them all. Memory grows with the bytes that have arrived, never with the length that a
+ * record mark promises. The transport stops reading from a peer that has too many calls under way, or does
+ * not read its replies, until half of that is done. The transport always reads from a connection that this
+ * side opened, because the peer may not read our calls before we take its replies.
  *
  * thread: functions of a connection and of a record may be called by any thread that has a reference, and
  * block on nothing, unless they say otherwise; a record is one thread's at a time. Lengths are bytes.
@@ -41,27 +42,30 @@ struct record {
     struct iobuf *bufs[TRANSPORT_IOVS];
     int count;
     size_t bytes;
-    /* The connection it came from: a reference, and the record counts as a call under way, until
+    /* The connection that the record came from: a reference. The record counts as a call under way until
      * record_release(). */
     struct conn *conn;
     bool is_waiting; /* record_waits() has been told */
-    bool is_cut; /* of a connection that we opened: there was no memory for what followed the first piece */
+    bool is_cut; /* dialled connections only: no memory for the bytes behind the first piece */
 };
-/* Gives up the record's bytes and the reference to its connection, which may read on then. Once. */
+/* Gives up the record's bytes and the reference to its connection, which may read on then. Once a record. */
 void record_release(struct record *r);
-/* What a call keeps of its record while it waits is so many bytes of somebody else's: `to` is the record from
- * now on, without any bytes but counted with so many. `r` has only its bytes left, for record_release(). */
+/* For a waiting call that keeps only the packed form of its record, in memory that is not the record's: from
+ * now on `to` is the record; it has no bytes and counts with `bytes`. `r` keeps nothing but its bytes, for
+ * record_release(). */
 void record_shrink(struct record *r, struct record *to, size_t bytes);
-/* Before a call is begun that may wait for another call, as one for a lock may: from now on it is counted
- * apart. Where many wait, a small record is copied out of the receive buffer that it would keep: its bytes
- * move. False: too many wait, this one stays counted with the rest, and must be refused if it would wait
- * (limits.h). Once a record. */
+/* The caller calls this before it begins a call that may wait for another call, as a call for a lock may:
+ * from now on the record counts among the waiting calls. Where many calls wait, the function copies a small
+ * record out of the receive buffer that the record would keep: the record's bytes move. False: too many calls
+ * wait; the record stays counted with the rest, and the caller must refuse a call that would wait (limits.h).
+ * Once a record. */
 bool record_waits(struct record *r);
 
 struct transport_ops {
     /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses it. */
     int (*accepted)(struct conn *c, void *arg);
-    /* A record, never empty; it is the receiver's, who calls record_release() when the call is done. */
+    /* A record, never empty. The receiver owns the record and calls record_release() when the call is
+     * done. */
     void (*record)(struct conn *c, struct record *r, void *arg);
     /* No record handler runs or will. Called once, on a worker; replies still to come will be dropped by
      * conn_send(). */
@@ -80,89 +84,93 @@ struct listener *listener_open_tcp(const char *host, uint16_t port, const struct
 struct listener *listener_open_unix(const char *path, const struct transport_ops *ops, void *arg, int *err);
 /* In host order; 0: a unix socket. */
 uint16_t listener_port(const struct listener *l);
-/* Accepts no more: who connects is refused. Open connections stay, and so does a unix socket's file. Waits
- * for `accepted` to return. */
+/* Accepts no more: new connections are refused. Open connections stay, and so does a unix socket's file.
+ * Waits for `accepted` to return. */
 void listener_stop(struct listener *l);
-/* The same, and the file goes, unless it is another's by now; so does the listener. */
+/* As listener_stop(); also removes the unix socket's file, unless another process has replaced the file by
+ * now, and frees the listener. */
 void listener_close(struct listener *l);
 
-/* Connections are counted: transport holds one reference until `closed` has returned. One more, for somebody
- * who has one or is in a callback of the connection's; returns `c`. */
+/* Connections are counted: transport holds one reference until `closed` has returned. Takes another
+ * reference; the caller must hold a reference already or run in a callback of the connection. Returns `c`. */
 struct conn *conn_ref(struct conn *c);
-/* The last one frees it; `closed` has returned by then. */
+/* The last reference frees the connection; `closed` has returned by then. */
 void conn_unref(struct conn *c);
 
-/* The peer may stay for as long as it likes without a login, as it asks only for what anybody may know; all
- * other bounds of before the login hold on. */
+/* The peer may stay without a login and without a limit of time, because the peer asks only for public data.
+ * All other bounds of the time before the login stay in force. */
 void conn_set_guest(struct conn *c);
-/* Calls fn for each guest, without a lock and with a reference held. False: no memory to list them. Any
- * thread. */
+/* Calls fn for each guest, without a lock and with a reference held. False: no memory for the list of guests.
+ * Any thread. */
 bool transport_each_guest(void (*fn)(struct conn *c, void *arg), void *arg);
 /* The peer has logged in: the larger bounds hold from the next record on. For good. */
 void conn_set_trusted(struct conn *c);
-/* Has it? */
+/* True after conn_set_trusted(). */
 bool conn_is_trusted(const struct conn *c);
 /* How many calls may be under way; 0 or too many: TRANSPORT_CALLS_MAX. */
 void conn_set_calls_max(struct conn *c, unsigned calls);
-/* The peer is gone: nothing can be answered any more. It may be so a moment later. */
+/* The peer is gone: no answer can reach the peer any more. A false result may be out of date a moment
+ * later. */
 bool conn_is_gone(const struct conn *c);
-/* The same, for who looks often; valid as long as a reference. */
+/* The flag behind conn_is_gone(), for a caller that looks often; valid as long as the caller's reference. */
 const atomic_bool *conn_gone_flag(const struct conn *c);
-/* Nothing more is read until conn_resume() has been called as often. What was read already is run. */
+/* The connection reads nothing more until conn_resume() has been called as often. Records that were read
+ * already run. */
 void conn_pause(struct conn *c);
 void conn_resume(struct conn *c);
-/* A call about to run will be answered with about so many bytes: they count as if they were queued, until
- * conn_unreserve_reply(), to be called when the reply has been given to conn_send(). Small replies need none.
- * 0. Up to TRANSPORT_REPLY_LARGE it cannot fail; above, -ENOBUFS if the bytes all connections share do not
- * suffice. */
+/* A call about to run will be answered with about so many bytes: they count as queued bytes until
+ * conn_unreserve_reply(), which the caller calls after it has given the reply to conn_send(). Small replies
+ * need no reservation. 0. Up to TRANSPORT_REPLY_LARGE the call cannot fail; above, -ENOBUFS if the bytes that
+ * all connections share do not suffice. */
 #define TRANSPORT_REPLY_LARGE (1u << 20)
 int conn_reserve_reply(struct conn *c, size_t bytes);
 void conn_unreserve_reply(struct conn *c, size_t bytes);
 /* Numbers for the calls we send on this connection: 1, 2, ... */
 uint32_t conn_next_xid(struct conn *c);
-/* Bytes that have arrived so far: has the peer been heard of since? */
+/* Bytes that have arrived so far; a caller compares two values to see whether the peer has sent since. */
 uint64_t conn_bytes_in(const struct conn *c);
-uint64_t conn_bytes_out(const struct conn *c); /* those sent */
-/* those that wait to be sent; a moment later there are others */
+uint64_t conn_bytes_out(const struct conn *c); /* bytes sent so far */
+/* bytes that wait to be sent; the number changes at any moment */
 size_t conn_bytes_queued(const struct conn *c);
-/* Whatever the receiver wants to find again, and owns; set it in `accepted` or `record`. One atomic pointer.
- */
+/* A pointer of the receiver's choice, which the receiver owns and sets in `accepted` or `record`. One atomic
+ * pointer. */
 void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
-/* Whom it is connected with; lent as long as a reference. */
+/* The peer's address; lent as long as a reference. */
 const struct sockaddr_storage *conn_peer(const struct conn *c);
 /* A number that all accepted connections of one address have, to share something out by address: an IPv6
  * address counts by its /64, few other addresses have the same number, and unix sockets have 0. */
 unsigned conn_address_slot(const struct conn *c);
-/* The common name of the peer's verified certificate, "" if that has none; NULL: the connection is not
- * encrypted. Lent as long as a reference. */
+/* The common name of the peer's verified certificate, "" if the certificate has no such name; NULL: the
+ * connection is not encrypted. Lent as long as a reference. */
 const char *conn_tls_name(const struct conn *c);
-/* Copies why TLS ended the connection; "": it did not. */
+/* Copies the reason for which TLS ended the connection; "": TLS did not end the connection. */
 void conn_tls_failure(struct conn *c, char *out, size_t size);
 /* The address of ours that the peer has reached. 0 or -errno. From `accepted` or `record`. */
 int conn_local(const struct conn *c, struct sockaddr_storage *out);
 
-/* Queues one message: the record mark is put before it, `head` (of any size; small ones are copied together
- * with their neighbours) and then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no
+/* Queues one message: the record mark, then `head` (of any size; small heads are copied together with
+ * their neighbours), then `payload`, whose bytes stay in `buf` (a reference taken over; NULL if no
  * payload). Sent when the batch ends if called from a record handler's worker during that batch, else at
- * once. Never blocks.
- * 0, -ENOTCONN, -ENOMEM (nothing of it is queued; a connection that we have accepted is then closed: a reply
- * must not be lost silently). `buf` is consumed in every case. */
+ * once. Never blocks. 0, -ENOTCONN, -ENOMEM (nothing of the message is queued; the transport then closes
+ * a connection that this side has accepted, because a reply must not be lost silently). `buf` is consumed
+ * in every case. */
 int conn_send(struct conn *c, const void *head, size_t head_bytes, struct iobuf *buf,
               const struct iovec *payload, int payload_count);
-/* The same with the whole message in `buf` after TRANSPORT_MARK_BYTES that are left free for the mark. */
+/* As conn_send(), with the whole message in `buf` behind TRANSPORT_MARK_BYTES that are left free for the
+ * mark. */
 #define TRANSPORT_MARK_BYTES 4
 int conn_send_iobuf(struct conn *c, struct iobuf *buf, size_t bytes);
-/* The moment comes when all has left that is queued now; never, if the connection ends before. Uses the
- * reference to it up. */
+/* The moment comes when everything that is queued now has been sent; never, if the connection ends before.
+ * Consumes the caller's reference to the moment. */
 struct moment;
 void conn_tell_sent(struct conn *c, struct moment *m);
 
 /* For `record`: when its worker began to read the batch (base/ticks.h). */
 extern __thread uint64_t transport_arrived;
 
-/* Closes soon: what is queued is sent as far as there is room, both directions are shut down, records that
- * were cut and not begun are dropped, then `closed`. Any thread, also twice. */
+/* Closes soon: the connection sends its queue as far as there is room, shuts down both directions, drops the
+ * records that were cut and not begun, then calls `closed`. Any thread, also twice. */
 void conn_close(struct conn *c);
 
 /* Before a process ends: holds back all replies to clients that have logged in, and runs their requests until
@@ -179,9 +187,9 @@ void transport_close_all(void);
 struct transport_stats {
     uint64_t accepted, closed, records, messages, bytes_in, bytes_out, reads, writes;
 };
-/* Of all connections since the start, those that are gone too; a moment's figures. Any thread. */
+/* Of all connections since the start, including closed connections; a moment's figures. Any thread. */
 void transport_stats(struct transport_stats *out);
-/* How many connections may still be opened; a moment later it is another number. Any thread. */
+/* How many connections may still be opened; the number changes at any moment. Any thread. */
 unsigned transport_connections_left(void);
 /* Once, in the main thread, after iobuf_pools_init(). 0 or -ENOMEM. */
 int transport_pools_init(void);
