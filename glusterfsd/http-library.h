@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* http-library: libmicrohttpd, loaded when somebody wants to listen.
+/* http-library: libmicrohttpd, loaded when an option asks for a listener.
  *
- * A brick process under glusterd does not. Linked at the start the library and the ten that come with it
- * (TLS, certificates) would take 2.7 MB of each process, and run their constructors in it.
+ * A brick process under glusterd does not load the library. Linked at the start, the library and its ten
+ * dependencies (TLS, certificates) would take 2.7 MB of each process, and run their constructors there.
  *
- * thread: http_library_load() one at a time; afterwards `mhd` is only read. It is never unloaded. */
+ * thread: http_library_load() one at a time; afterwards `mhd` is only read. The library is never
+ * unloaded. */
 #ifndef KILN_GLUSTERFSD_HTTP_LIBRARY_H
 #define KILN_GLUSTERFSD_HTTP_LIBRARY_H
 
 #include <microhttpd.h>
 
-/* Those that http.c calls. */
+/* The functions that http.c calls. */
 #define HTTP_LIBRARY_FUNCTIONS(ROW)                                                                          \
     ROW(add_response_header)                                                                                 \
     ROW(create_response_from_buffer)                                                                         \
@@ -32,8 +33,8 @@ struct http_library {
 };
 extern struct http_library mhd;
 
-/* Once it is loaded, again does nothing. 0; -ELIBACC: it is not there, or not the right one; the log says
- * which. */
+/* Loads the library; a second call does nothing. 0; -ELIBACC: the library is missing, or of the wrong
+ * version; the log says which. */
 int http_library_load(void);
 
 #endif

@@ -32,7 +32,7 @@ readyz(const struct http_request *req, struct http_answer *answer)
 
     (void)req;
     bricks_states(&s);
-    /* One that has failed is detached after a while, and then only its volume knows of it. */
+    /* A failed brick is detached after a while, and then only its volume knows of the brick. */
     unsigned missing = volumes_bricks_missing();
     is_ready &= !s.attaching && !s.failed && !s.detaching && !missing;
     answer->status = is_ready ? 200 : 503;
@@ -40,7 +40,7 @@ readyz(const struct http_request *req, struct http_answer *answer)
                 is_ready ? "ready" : "not ready", s.serving, s.attaching, s.failed, s.detaching, missing);
 }
 
-/* Who watches, or wants a statedump, leaves the verbs theirs. */
+/* Separate limits, so that /top and statedumps leave the verbs their threads. */
 static struct http_threads for_verbs = {.max = 8}, for_dumps = {.max = 8}, for_top = {.max = 8};
 
 const struct http_route http_routes[] = {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* http-routes: what kilnd answers over HTTP (http.h): whether it lives and serves.
+/* http-routes: the paths that kilnd answers over HTTP (http.h): health, figures, dumps and verbs.
  *
  *   GET /healthz   200 as long as the process answers
- *   POST /v1/VERB  what kiln asks about the volumes of this daemon: volumes/verbs.h. On the socket alone
- *   GET /readyz    200 when every brick serves, else 503 with what does not
+ *   POST /v1/VERB  the questions of `kiln` about the volumes of this daemon: volumes/verbs.h. On the socket
+ *                  alone
+ *   GET /readyz    200 when every brick serves, else 503 with the numbers of other bricks
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
  *   GET /top       figures for `kiln top` (glusterfsd/top-answer.c). On the socket alone
- *   GET /statedump.json   what SIGUSR1 writes, as JSON (glusterfsd/statedump-json.h). On the socket alone
+ *   GET /statedump.json   the statedump of SIGUSR1, as JSON (glusterfsd/statedump-json.h). On the socket
+ *                         alone
  */
 #ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H
 #define KILN_GLUSTERFSD_HTTP_ROUTES_H
@@ -15,7 +17,7 @@
 
 extern const struct http_route http_routes[];
 
-/* The bricks of the command line are attached and clients may come: from now on /readyz may say yes. */
+/* The bricks of the command line are attached and clients may come: from now on /readyz may answer 200. */
 void http_routes_started(void);
 
 #endif

@@ -31,13 +31,13 @@ enum {
     BLOCK_BYTES = 64 << 10,
 };
 
-/* libmicrohttpd's thread's alone, but what is said to be under `lock`. */
+/* For libmicrohttpd's thread alone, but for the members under `lock`. */
 struct http_listener {
     struct MHD_Daemon *daemon;
     const struct http_route *routes;
     bool is_public;
     struct unix_name name;
-    struct cds_list_head peers; /* in the order of what was last heard of them */
+    struct cds_list_head peers; /* in the order of their last sign of life */
     unsigned peer_count;
     size_t unread; /* bytes of answers that are being sent */
 };
@@ -45,10 +45,10 @@ struct http_listener {
 /* A connection. */
 struct peer {
     struct cds_list_head link;
-    int fd;         /* -1: it is being closed */
-    bool is_asking; /* a handler of its own thread runs: it is not closed for others' sake */
+    int fd;         /* -1: the connection is being closed */
+    bool is_asking; /* a handler runs in its own thread: the peer is not closed for others' sake */
     size_t unread;  /* bytes of its answer */
-    uint64_t address; /* all that there is of an IPv4 address, the network of an IPv6 one */
+    uint64_t address; /* the whole of an IPv4 address, the network of an IPv6 address */
 };
 
 /* A request from its headers to its last byte. */
@@ -60,8 +60,8 @@ struct exchange {
     char *body; /* body_room bytes and a 0 */
     size_t body_room;
     bool is_handled; /* the answer is complete */
-    size_t unread;   /* bytes of it that count in the listener's */
-    size_t sent;     /* of answer.bytes, when it is made in pieces */
+    size_t unread;   /* bytes of the answer that count in the listener's */
+    size_t sent;     /* of answer.bytes, for an answer in pieces */
 };
 
 static struct http_listener listeners[LISTENERS_MAX];
@@ -70,7 +70,7 @@ static unsigned listener_count; /* changed by http_listen_*() and http_stop(), b
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t ending = PTHREAD_COND_INITIALIZER;
-static unsigned blocking; /* under `lock`: handlers in threads of their own */
+static unsigned blocking; /* under `lock`: handlers in separate threads */
 static bool is_ending;    /* under `lock` */
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ has_room(struct http_answer *a, size_t more)
     while (wanted < a->size + more)
         wanted *= 2;
     if (wanted > HTTP_ANSWER_MAX)
-        wanted = HTTP_ANSWER_MAX; /* http_put() looks no further than what there is room for */
+        wanted = HTTP_ANSWER_MAX; /* http_put() looks no further than the room */
     char *grown = realloc(a->bytes, wanted);
     if (!grown) {
         a->is_short = true;
@@ -169,7 +169,7 @@ http_printf(struct http_answer *a, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Bytes of the well-formed UTF-8 character at `s`; 0: there is none. */
+/* Bytes of the well-formed UTF-8 character at `s`; 0: none. */
 static unsigned
 utf8_length(const unsigned char *s)
 {
@@ -249,7 +249,7 @@ http_header(const struct http_request *req, const char *name)
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-/* What follows the row's path up to its '*'; "" where it has none; NULL: another path. */
+/* The text behind the row's path up to its '*'; "" where the row has none; NULL: another path. */
 static const char *
 rest_of(const struct http_route *route, const char *path)
 {
@@ -284,7 +284,7 @@ find_route(const struct http_listener *l, struct exchange *x)
 static void
 call_handler(struct exchange *x)
 {
-    /* No thread of libmicrohttpd's is registered for longer than this. */
+    /* No thread of libmicrohttpd's is registered for longer than a handler runs. */
     rcu_register_thread();
     x->route->handle(&x->req, &x->answer);
     rcu_unregister_thread();
@@ -310,8 +310,8 @@ blocking_main(void *arg)
     return NULL;
 }
 
-/* True: the connection sleeps until its handler's thread resumes it, and *x is that thread's. False:
- * answered, with an error. */
+/* True: the connection sleeps until its handler's thread resumes it, and *x is that thread's. False: the
+ * request is answered, with an error. */
 static bool
 handle_in_thread(struct exchange *x)
 {
@@ -388,7 +388,7 @@ peer_of(struct MHD_Connection *c)
     return info ? info->socket_context : NULL;
 }
 
-/* A peer that was heard of is the last to be closed. */
+/* The peer that has just sent is the last to be closed. */
 static struct peer *
 peer_heard(struct http_listener *l, struct MHD_Connection *c)
 {
@@ -412,7 +412,7 @@ address_of(int fd)
     uint64_t key = 0;
 
     if (getpeername(fd, (struct sockaddr *)&a, &size))
-        return 0; /* it has gone already */
+        return 0; /* the peer has gone already */
     const struct in6_addr *six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
     if (a.ss_family == AF_INET)
         key = ((const struct sockaddr_in *)&a)->sin_addr.s_addr;
@@ -436,8 +436,8 @@ count_of_address(const struct http_listener *l, const struct peer *of)
     return count;
 }
 
-/* Of the address that has most connections the one that has been silent longest makes room. libmicrohttpd
- * sees the end of its socket. `unread`: only one whose answer is being sent. */
+/* Closes the connection that has been silent longest, of the address that has most connections. libmicrohttpd
+ * sees the end of the socket. `unread`: only a connection whose answer is being sent. */
 static void
 close_one(struct http_listener *l, bool unread)
 {
@@ -459,8 +459,8 @@ close_one(struct http_listener *l, bool unread)
     longest->fd = -1; /* once */
 }
 
-/* What nobody reads is bounded, but for who may open the socket. Who is closed gives its memory back when
- * libmicrohttpd sees that. */
+/* Unread answers are bounded, but for peers of the unix socket. A closed connection gives its memory back
+ * when libmicrohttpd sees the end. */
 static void
 hold_answer(struct exchange *x)
 {
@@ -517,7 +517,7 @@ read_piece(void *cls, uint64_t at, char *to, size_t most)
     return (ssize_t)bytes;
 }
 
-/* "gzip" among the codings, and not with the quality 0. */
+/* "gzip" is among the codings, and not with the quality 0. */
 static bool
 accepts_gzip(const struct http_request *req)
 {
@@ -531,7 +531,7 @@ accepts_gzip(const struct http_request *req)
            (quality[4] == '.' && strspn(quality + 5, "0") < strcspn(quality + 5, ", "));
 }
 
-/* Compresses a long answer for a client that accepts that. False: the answer is sent as it is. */
+/* Compresses a long answer for a client that accepts gzip. False: the answer is sent as it is. */
 static bool
 zip_answer(struct exchange *x)
 {
@@ -567,7 +567,7 @@ send_answer(struct exchange *x)
     bool is_zipped = zip_answer(x);
 
     hold_answer(x);
-    is_zipped &= a->status == MHD_HTTP_OK; /* else hold_answer() has put an error in its place */
+    is_zipped &= a->status == MHD_HTTP_OK; /* else hold_answer() has made the answer an error */
     struct MHD_Response *r =
         a->more ? mhd.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_piece, x, NULL)
                 : mhd.create_response_from_buffer(a->size, a->bytes, MHD_RESPMEM_MUST_FREE);
@@ -607,7 +607,7 @@ exchange_new(struct http_listener *l, struct MHD_Connection *c, const char *url,
     return x;
 }
 
-/* False: the body is longer than the row allows, or there is no memory for it; the answer says so. */
+/* False: the body is longer than the row allows, or there is no memory for the body; the answer says so. */
 static bool
 take_body(struct exchange *x, const char *data, size_t bytes)
 {
@@ -636,7 +636,7 @@ take_body(struct exchange *x, const char *data, size_t bytes)
     return true;
 }
 
-/* The headers are there: is a body wanted that is known to be too long? Then nothing of it is read. */
+/* The headers are there: do they announce a body that is too long? Then nothing of the body is read. */
 static bool
 is_body_announced_too_long(const struct exchange *x)
 {
@@ -646,8 +646,8 @@ is_body_announced_too_long(const struct exchange *x)
     return text && strtoull(text, NULL, 10) > (x->route ? x->route->body_max : 0);
 }
 
-/* Called when the headers are there, for each piece of the body, at its end, and once more when a handler in
- * a thread of its own has ended. */
+/* Called when the headers are there, for each piece of the body, at its end, and another time when a handler
+ * in a separate thread has ended. */
 static enum MHD_Result
 access_handler(void *cls, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                const char *upload, size_t *upload_bytes, void **context)
@@ -671,7 +671,7 @@ access_handler(void *cls, struct MHD_Connection *c, const char *url, const char 
         bool is_taken = x->route && take_body(x, upload, *upload_bytes);
 
         *upload_bytes = 0;
-        return is_taken ? MHD_YES : MHD_NO; /* what a peer sends without end is not read to its end */
+        return is_taken ? MHD_YES : MHD_NO; /* an endless body is not read to its end */
     }
     if (x->route && !x->is_handled) {
         if (!x->route->threads) {

@@ -2,9 +2,9 @@
 
 /* Listeners: TCP (one socket for IPv4 and IPv6, and a local socket beside it) and unix sockets.
  *
- * When there are no descriptors left, a spare one is given up to accept and close the connection that waits:
- * its peer learns at once, and the backlog, which edge-triggered events would not mention again, is emptied.
- * If even that fails, a timer tries later.
+ * When no descriptors are left, the listener gives up a spare descriptor to accept and close the waiting
+ * connection: the peer learns of the refusal at once, and the backlog, which edge-triggered events would not
+ * mention again, is emptied. If even that fails, a timer tries later.
  */
 #include <assert.h>
 #include <errno.h>
@@ -30,8 +30,8 @@ struct listener {
     const struct transport_ops *ops;
     void *arg;
     bool is_tcp;
-    bool is_beside; /* a listener of TCP's: local-socket.h */
-    struct listener *beside; /* this one's; may be NULL */
+    bool is_beside; /* the local socket of a TCP listener: local-socket.h */
+    struct listener *beside; /* this listener's local socket; may be NULL */
     struct unix_name name; /* removed on close */
     bool is_stopped; /* by listener_stop() */
     uint16_t port;
@@ -48,7 +48,7 @@ listener_retry(struct timer *t)
     struct listener *l = caa_container_of(t, struct listener, retry);
     int err = event_modify(&l->src, EPOLLIN);
 
-    if (err && err != -ENOENT) /* it is being closed */
+    if (err && err != -ENOENT) /* -ENOENT: the listener is being closed */
         log_event(LOG_ERROR, NULL, "transport-accept-stopped", "cannot watch a listener: %s", strerror(-err));
 }
 
@@ -80,13 +80,14 @@ start_one(struct listener *l, int fd)
     if (err)
         close(fd);
     else
-        (void)conn_start(fd, &from, l->ops, l->arg); /* it has said why not */
+        (void)conn_start(fd, &from, l->ops, l->arg); /* conn_start() logs a failure */
 }
 
 static bool
 accept_one(struct listener *l)
 {
-    /* Under the lock, so that it cannot take the descriptor that refuse_one() has given up for a moment. */
+    /* Under the lock, so that accept4() cannot take the descriptor that refuse_one() has given up for a
+     * moment. */
     pthread_mutex_lock(&l->lock);
     int fd = accept4(l->src.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int err = errno;
@@ -232,7 +233,8 @@ bind_host(const char *host, uint16_t port, int *fd)
     return err;
 }
 
-/* TCP serves all, so that this fails is worth a line and no more: somebody else has the name. */
+/* TCP serves all clients, so a failure here is worth no more than a log line: another process has the
+ * name. */
 static struct listener *
 open_beside(const struct sockaddr_storage *bound, const struct transport_ops *ops, void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Connections and listeners: how they come and go, and what is left of them. */
+/* Connections and listeners: begin and end, and leftovers of either. */
 #include <poll.h>
 #include <sys/resource.h>
 
@@ -136,7 +136,7 @@ START_TEST(quiesce_runs_requests_and_holds_back_replies)
 }
 END_TEST
 
-/* Nobody holds a descriptor for a moment. */
+/* Waits until every worker is idle, so no worker holds a descriptor. */
 static void
 wait_workers_idle(void)
 {
@@ -152,8 +152,8 @@ wait_workers_idle(void)
     ck_abort_msg("%u of %u workers wait", w.waiting, w.threads);
 }
 
-/* The listener holds a descriptor for a moment when it asks for a connection that is not there, and when it
- * has given up its spare one. */
+/* The listener holds a descriptor for a moment when a connection that it asks for is not there, and when it
+ * has given up its spare descriptor. */
 static int
 socket_when_there_is_one(void)
 {
@@ -166,7 +166,8 @@ socket_when_there_is_one(void)
     return fd;
 }
 
-/* The listener gives up its spare descriptor to turn the client away, and works again when there are some. */
+/* The listener gives up its spare descriptor to turn the client away, and works again when there are
+ * descriptors. */
 START_TEST(no_descriptors_left)
 {
     struct rlimit files = {.rlim_cur = 200, .rlim_max = 200};
@@ -216,8 +217,8 @@ START_TEST(stale_socket_is_replaced_and_live_one_is_not)
 }
 END_TEST
 
-/* Who looks for the process finds the name as long as it lives; a name that another process has taken is left
- * to it. */
+/* The socket file stays until listener_close(); the listener leaves a file in place that another process has
+ * put there. */
 START_TEST(socket_file_stays_until_the_listener_is_closed)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};

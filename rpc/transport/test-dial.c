@@ -205,7 +205,7 @@ START_TEST(an_address_of_ipv6)
 }
 END_TEST
 
-/* Whichever family the name leads to first, the listener has only IPv4. */
+/* The listener has only IPv4, and the name may lead to IPv6 first. */
 START_TEST(a_name)
 {
     struct addrinfo *list;
@@ -276,7 +276,7 @@ START_TEST(cancelled_while_connecting)
 }
 END_TEST
 
-/* Whenever it comes: one outcome, never two, never none. */
+/* A cancel at any moment gives one outcome, never two, never none. */
 START_TEST(cancelled_at_any_moment)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "no-such-host.invalid"};

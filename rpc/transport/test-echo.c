@@ -217,7 +217,7 @@ echo_start(bool trusting)
     ck_assert_ptr_nonnull(echo.tcp_listener);
 }
 
-/* Or the sweeper opens files of its own when it comes to run, and takes what a test has left for the
+/* Without this the sweeper opens files when it first runs, and takes descriptors that a test has left for the
  * listener. */
 static void
 sweeper_opens_nothing(void)

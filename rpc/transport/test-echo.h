@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* test-echo: what the transport's tests talk to: an echo server on this transport, and clients that use plain
- * sockets and know nothing of it. One of each test, which runs in a process of its own. */
+/* test-echo: the peers of the transport's tests: an echo server on this transport, and clients that use plain
+ * sockets and no code of the transport. Each test has a server, in a process of its own. */
 #ifndef KILN_RPC_TEST_ECHO_H
 #define KILN_RPC_TEST_ECHO_H
 
@@ -30,8 +30,8 @@
 #define DIFFER 0xd1ffe4edu   /* ... is answered by conn_send() with a payload */
 #define AMPLIFY 0xa3b1f15eu  /* ... is answered with AMPLE bytes */
 #define KEEP_ME 0x4ee93333u  /* ... is kept until release_kept() */
-#define WAIT_ME 0x3a174444u  /* ... is kept, and said to wait for another */
-#define PAUSE_ME 0x9a5e5555u /* ... is the last that is read until conn_resume() */
+#define WAIT_ME 0x3a174444u  /* ... is kept, and counts as waiting for another call */
+#define PAUSE_ME 0x9a5e5555u /* ... is the last record that is read until conn_resume() */
 #define AMPLE (1u << 20)
 
 struct echo {
@@ -41,29 +41,31 @@ struct echo {
     bool is_welcoming;      /* ... as guests */
     bool is_dialing_tcp;    /* dial() does not use the unix socket */
     atomic_int accepted, closed, running;
-    sem_t gate, blocked; /* BLOCK_ME: what a record waits for; one has come so far */
+    sem_t gate, blocked; /* BLOCK_ME: lets a blocked record go on; posted by each blocked record */
     unsigned refused;    /* records of WAIT_ME that were not kept */
     _Atomic(struct conn *) paused; /* of the last PAUSE_ME; a reference */
 };
 extern struct echo echo;
 extern const struct transport_ops echo_ops;
 
-/* Fixtures, and what they are made of: the listeners are open; all is closed, and what was opened has ended.
- */
+/* Fixtures and their parts: echo_start() opens the listeners; echo_stop() closes all, and waits until all
+ * connections have ended. */
 void echo_setup(void);
 void echo_setup_before_login(void);
 void echo_start(bool trusting);
 void echo_stop(void);
 
-/* Records of KEEP_ME and WAIT_ME that are kept now, that have been; all but `leaves` of them are released. */
+/* The number of KEEP_ME and WAIT_ME records that are kept now; the number that have been kept so far; a
+ * release of all kept records but `leaves`. */
 unsigned kept_now(void);
 unsigned kept_so_far(void);
 void release_kept(unsigned leaves);
 
 /* ---- the clients ----------------------------------------------------------------------------- */
 
-/* Blocking sockets. The second returns when the server has it: two that merely dial one after the other may
- * come in the other order, when the kernel leaves the end of the handshakes to its threads. */
+/* Blocking sockets. dial_in_order() returns when the server has the connection: two connections that dial()
+ * makes one after the other may arrive in the other order, when the kernel leaves the end of the handshakes
+ * to its threads. */
 int dial(void);
 int dial_in_order(void);
 int dial_tcp(uint16_t port);
@@ -75,7 +77,8 @@ void put_mark(void *at, uint32_t mark);
 
 /* A record with its mark: `word`, then bytes that follow from `seed`. To be freed. */
 char *make_record(uint32_t word, size_t bytes, unsigned seed);
-/* The record comes back; it is sent and comes back; the server closes, as this does. */
+/* expect(): the record comes back; round_trip(): the record is sent and comes back; expect_end(): the server
+ * closes, and so does the client. */
 void expect(int fd, const char *record, size_t bytes);
 void round_trip(int fd, uint32_t word, size_t bytes, unsigned seed);
 void expect_end(int fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Limits (limits.h): what one peer, and all together, can make the process hold. */
+/* Limits (limits.h): the memory, calls and descriptors that one peer, and all peers together, can make the
+ * process hold. */
 #include <sys/resource.h>
 
 #include "rpc/transport/test-echo.h"
@@ -65,7 +66,7 @@ START_TEST(peer_that_does_not_read)
     size_t sent = 0, full = 0;
     struct timespec nap = {.tv_nsec = 20000000};
 
-    /* Until nothing has moved for 200 ms; but as long as that is less than the server must take, it is only
+    /* Until nothing has moved for 200 ms. While less has moved than the server must take, the server is only
      * slow. */
     while (full < 10 || sent <= 4u << 20) {
         size_t at = sent % (4 + BYTES);
@@ -110,7 +111,7 @@ START_TEST(peer_that_does_not_read_leaves)
 
         for (int k = 0; k < 400; k++) {
             if (send(fd, r, 100004, MSG_NOSIGNAL | MSG_DONTWAIT) != 100004)
-                break; /* the server has stopped reading, or has some more to do */
+                break; /* the server has stopped reading, or has more to do */
         }
         close(fd);
     }
@@ -128,7 +129,8 @@ records_so_far(void)
     return stats.records;
 }
 
-/* Until it has not changed for a while; only what must not become more is asked this way. */
+/* Waits until the number of records has not changed for a while. Only for numbers that must not grow
+ * further. */
 static uint64_t
 records_settled(uint64_t at_least)
 {
@@ -145,7 +147,8 @@ records_settled(uint64_t at_least)
     return was;
 }
 
-/* A few hundred bytes that ask for 200 MiB: what has been read waits until the peer reads. */
+/* A few hundred bytes that ask for 200 MiB: the records that the server has read wait until the peer
+ * reads. */
 START_TEST(replies_are_bounded_within_a_batch)
 {
     enum { ASKED = 200 };
@@ -159,7 +162,8 @@ START_TEST(replies_are_bounded_within_a_batch)
     nanosleep(&nap, NULL);
     transport_stats(&stats);
     ck_assert_uint_ge(stats.messages, transport_limits.reply_bytes / AMPLE);
-    /* What the socket took (some MiB), what the connection may hold, and one more of each worker. */
+    /* The answers in the socket (a few MiB), the answers that the connection may hold, and one more answer of
+     * each worker. */
     ck_assert_uint_le(stats.messages, transport_limits.reply_bytes / AMPLE + 20);
     for (unsigned i = 0; i < ASKED; i++)
         ck_assert(read_all(fd, got, 4 + AMPLE));
@@ -169,7 +173,7 @@ START_TEST(replies_are_bounded_within_a_batch)
 }
 END_TEST
 
-/* The same, and the peer leaves: what was not begun is not kept. */
+/* The same, and the peer leaves: the server keeps no record that was not begun. */
 START_TEST(peer_leaves_while_batches_wait)
 {
     echo.is_dialing_tcp = _i;
@@ -184,7 +188,7 @@ START_TEST(peer_leaves_while_batches_wait)
 }
 END_TEST
 
-/* All peers together: when their share is used up each still gets its own. */
+/* All peers together: when their share is used up each peer still gets its own bytes. */
 START_TEST(a_connection_goes_on_when_all_have_too_much)
 {
     enum { PEERS = 6, ASKED = 40 };
@@ -206,7 +210,8 @@ START_TEST(a_connection_goes_on_when_all_have_too_much)
 }
 END_TEST
 
-/* A reply above a MiB is refused when there is no share for it, and is not when there is again. */
+/* The server refuses a reply above a MiB when no share is left for the reply, and accepts such a reply when
+ * there is a share again. */
 START_TEST(large_replies_need_their_share)
 {
     int fd = dial();
@@ -257,7 +262,7 @@ START_TEST(one_call_at_a_time_before_login)
 
     send_many(fd, KEEP_ME, 300);
     ck_assert_uint_le(records_settled(1), 64); /* a batch */
-    while (kept_so_far() < 300 || kept_now()) /* those that were cut and not begun are not released yet */
+    while (kept_so_far() < 300 || kept_now()) /* records that were cut and not begun are not kept yet */
         release_kept(0);
     round_trip(fd, 0, 200, 9);
     close(fd);
@@ -272,7 +277,7 @@ wait_kept(unsigned count)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* What waits for another call does not keep that one from being read; too many of the kind are refused. */
+/* The server reads the call that others wait for; too many waiting calls are refused. */
 START_TEST(calls_that_wait_are_counted_apart)
 {
     int fd = dial();
@@ -313,8 +318,8 @@ END_TEST
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Over TCP silence ends at the deadline; a connection of a unix socket may stay, and so may one that has
- * logged in. */
+/* A silent TCP connection ends at the deadline; a connection of a unix socket may stay, and so may a
+ * connection that has logged in. */
 START_TEST(strangers_have_a_deadline)
 {
     int quiet, local;
@@ -342,7 +347,8 @@ START_TEST(strangers_have_a_deadline)
 }
 END_TEST
 
-/* Strangers that hold buffers: over the bound of all the oldest holder goes, whoever comes next is served. */
+/* Strangers that hold buffers: over the bound of all, the oldest holder is closed, and the next peer is
+ * served. */
 START_TEST(strangers_share_their_memory)
 {
     enum { HOLDERS = 40 };
@@ -356,14 +362,14 @@ START_TEST(strangers_share_their_memory)
 
         fds[i] = dial();
         ck_assert(write_all(fds[i], r, 12000));
-        do /* one after the other, or it is chance who is the oldest that holds some */
+        do /* in turn, or chance decides which holder is the oldest */
             transport_stats(&stats);
         while (stats.bytes_in < (uint64_t)(i + 1) * 12000);
     }
     int fd = dial();
 
     round_trip(fd, 0, 200, 3);
-    wait_count(&echo.closed, HOLDERS - 9); /* room for ten, and this one took some for a moment */
+    wait_count(&echo.closed, HOLDERS - 9); /* room for ten; `fd` took room for a moment */
     for (int i = 0; i < HOLDERS - 9; i++)
         expect_end(fds[i]);
     round_trip(fd, 0, 200, 4);
@@ -374,7 +380,8 @@ START_TEST(strangers_share_their_memory)
 }
 END_TEST
 
-/* They stay, and may send what they might before; of those that hold buffers they go before strangers do. */
+/* Guests stay, with the limits of strangers; of the peers that hold buffers, guests are closed before
+ * strangers. */
 START_TEST(guests_stay_and_get_nothing_more)
 {
     char *r = make_record(0, TRANSPORT_RECORD_MAX_LOGIN + 4, 1);
@@ -412,7 +419,7 @@ START_TEST(guests_stay_and_get_nothing_more)
     while (stats.bytes_in < before + 24000);
     ck_assert(write_all(strangers[1], r, 12000));
     expect_end(holder);
-    do /* its peer sees the end before its buffer is given back; two others have ended above */
+    do /* the peer sees the end before the buffer is given back; two others have ended above */
         transport_stats(&stats);
     while (stats.closed < 3);
     ck_assert(write_all(strangers[0], r + 12000, 4 + TRANSPORT_RECORD_MAX_LOGIN - 12000));
@@ -432,7 +439,7 @@ setup_few_descriptors(void)
 
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     echo_setup_before_login();
-    /* on a busy machine the half minute is over before 150 have dialled */
+    /* on a busy machine half a minute is too short for 150 dials */
     transport_limits.login_ms = 3600 * 1000;
     echo.is_dialing_tcp = true;
 }
@@ -447,8 +454,8 @@ wait_connections_left(unsigned wanted)
     ck_assert_uint_eq(transport_connections_left(), wanted);
 }
 
-/* 200 connections in all, 25 of them without a login, each address as many as are left: the clients here have
- * one address. */
+/* 200 connections in all, at most 25 without a login, and each address as many as are left: the clients here
+ * share an address. */
 START_TEST(descriptors_are_shared)
 {
     int fds[150], quiet[60];
@@ -460,7 +467,7 @@ START_TEST(descriptors_are_shared)
         expect_end(quiet[i]);
     echo.is_trusting = true;
     round_trip(fds[0] = dial(), 0, 200, 1);
-    wait_connections_left(175); /* it has the place of one more without a login */
+    wait_connections_left(175); /* the login took the place of another stranger */
     for (int i = 1; i < 76; i++)
         round_trip(fds[i] = dial(), 0, 200, 1);
     ck_assert_uint_eq(transport_connections_left(), 100);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Both sides of a local socket, and those with whom neither speaks: another user who has taken the listener's
- * name, or who connects. Without root all goes by TCP. */
+/* Both sides of a local socket, and the peers that each side rejects: another user that has taken the
+ * listener's name, or that connects. Without root all connections go by TCP. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -92,7 +92,7 @@ port_of(const struct sockaddr_storage *a)
                                           : ((const struct sockaddr_in *)a)->sin_port);
 }
 
-/* The server sees whom it would see by TCP. */
+/* The server sees the same addresses as by TCP. */
 static uint16_t
 meets(int listener, const char *to, const char *from)
 {
@@ -188,7 +188,7 @@ START_TEST(two_cannot_have_one_name)
 }
 END_TEST
 
-/* In a process of its own: `acts` as another user. */
+/* Runs `acts` as another user, in a separate process. */
 static void
 as_nobody(void (*acts)(int told), int *pid, int *told)
 {
@@ -240,7 +240,7 @@ intrude(int told)
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    if (connect_to("127.0.0.1") != -EPERM) /* it does not even try */
+    if (connect_to("127.0.0.1") != -EPERM) /* the client does not even try */
         _exit(1);
     memcpy(un.sun_path + 1, "kiln/any:49999", 14);
     if (connect(fd, (struct sockaddr *)&un, offsetof(struct sockaddr_un, sun_path) + 15) ||
@@ -272,7 +272,7 @@ START_TEST(another_user_who_connects)
 }
 END_TEST
 
-/* Root connects to 49999 with this name. What the listener makes of it: 0 or -errno, and the address. */
+/* Root connects to 49999 with this name. The listener's reading of the name: 0 or -errno, and the address. */
 static int
 named(int listener, const char *name, struct sockaddr_storage *peer)
 {
@@ -293,8 +293,8 @@ named(int listener, const char *name, struct sockaddr_storage *peer)
     return err;
 }
 
-/* Of root's, and yet no name as a client has it. A port below 1024 is a proof of privilege, which the name is
- * none of. */
+/* Names that root has bound, and that are no client's names. A port below 1024 is a proof of privilege, and
+ * the name proves nothing. */
 START_TEST(names_that_say_nothing)
 {
     static const char *const names[] = {
@@ -322,7 +322,7 @@ START_TEST(names_that_say_nothing)
 }
 END_TEST
 
-/* Any process of root's may say them, with and without root's capabilities. */
+/* Any process of root's may write such addresses, with and without root's capabilities. */
 START_TEST(addresses_of_other_machines_count_as_loopback)
 {
     static const struct {

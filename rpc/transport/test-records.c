@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Records: cut out of what arrives, however it arrives, and answered. */
+/* Records: cut out of the bytes that arrive, in pieces of any size, and answered. */
 #include <arpa/inet.h>
 
 #include "rpc/transport/test-echo.h"
@@ -140,13 +140,13 @@ START_TEST(fragments_are_joined)
         free(r);
         round_trip(fd, 0, 50, (unsigned)i);
     }
-    ck_assert(write_all(fd, "\0\0\0\0\0\0\0\0", 8)); /* empty ones, then one that is not */
+    ck_assert(write_all(fd, "\0\0\0\0\0\0\0\0", 8)); /* empty fragments, then a record that is not empty */
     round_trip(fd, 0, 20, 0);
     close(fd);
 }
 END_TEST
 
-/* A reader on a thread of its own, so that neither side waits for the other. */
+/* A reader on a separate thread, so that neither side waits for the other. */
 struct storm {
     int fd;
     unsigned seed;
@@ -203,7 +203,7 @@ START_TEST(random_portions)
         ck_assert(read_all(s.fd, body, bytes));
         bool is_whole = true;
 
-        for (size_t k = 5; k < bytes; k++) /* the pattern, whatever its seed */
+        for (size_t k = 5; k < bytes; k++) /* the pattern of any seed */
             is_whole &= (char)(body[k] - (char)(k * 7 + k / 251)) == (char)(body[4] - (char)28);
         ck_assert(is_whole);
         got += bytes;
@@ -235,7 +235,7 @@ START_TEST(record_behind_one_that_blocks)
 }
 END_TEST
 
-/* Small records between large ones are moved to a buffer of their own. */
+/* Small records between large records are moved to a separate buffer. */
 START_TEST(small_between_large)
 {
     int fd = dial();

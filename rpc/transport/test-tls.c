@@ -275,7 +275,7 @@ peer_flush(struct peer *p, size_t step)
     return true;
 }
 
-/* Takes what has come. False: the end. */
+/* Takes the bytes that have come. False: the end. */
 static bool
 peer_fill(struct peer *p)
 {
@@ -375,7 +375,7 @@ START_TEST(a_record_in_pieces_of_one_byte_comes_back)
 }
 END_TEST
 
-/* The server's socket is full while replies wait: they go on when the client reads. */
+/* The server's socket is full while replies wait: the server sends on when the client reads. */
 START_TEST(replies_to_a_slow_reader_arrive)
 {
     struct peer p = peer_new("server", "ca.pem", TLS1_3_VERSION);
@@ -438,7 +438,7 @@ START_TEST(replaced_files_count_for_new_connections)
     ck_assert_str_eq(name, "the renewed server");
     ck_assert(peer_round_trip(&old, 0, 5000, 1, SIZE_MAX));
     peer_free(&p);
-    /* half of a change: the files of before serve on */
+    /* half of a change: the former files serve on */
     ck_assert_int_eq(unlink(in_dir("server.pem")), 0);
     p = peer_new("ca", "ca.pem", TLS1_3_VERSION);
     ck_assert(peer_shake(&p, SIZE_MAX));
@@ -697,7 +697,8 @@ START_TEST(garbage_in_a_handshake_does_no_harm)
 }
 END_TEST
 
-/* Nobody waits for peers that fall silent in the middle, and their time ends as a stranger's. */
+/* The server waits for no peer that falls silent in the middle, and ends such a peer at a stranger's
+ * deadline. */
 START_TEST(silent_peers_are_ended_and_others_served)
 {
     struct peer silent[100];

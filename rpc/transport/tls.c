@@ -44,7 +44,7 @@ struct tls {
     atomic_bool is_stopped;
     struct timer deadline;
     /* the reader's, or of the thread that has its place */
-    bool is_dry; /* a step has read all there was */
+    bool is_dry; /* a step has read all bytes there were */
     bool is_fresh; /* open, and the queue of messages has not been told */
     struct cds_list_head link; /* in the queue of steps, under its lock */
     pthread_mutex_t lock; /* guards what follows */
@@ -60,7 +60,7 @@ struct tls {
     char failure[FAILURE_BYTES];
 };
 
-static int tls_index = -1; /* of an SSL's pointer to its struct tls */
+static int tls_index = -1; /* index of an SSL's pointer to its struct tls */
 static BIO_METHOD *bio_method;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -110,8 +110,8 @@ make_printable(char *text)
             *text = '?';
 }
 
-/* The common name as UTF-8, cut; "" if there is none or if it has a NUL in it, which could make one name look
- * like another. */
+/* The common name as UTF-8, cut; "" if there is none, or if the name has a NUL inside, which could make the
+ * name look like another name. */
 static void
 common_name(const X509_NAME *name, char *out, size_t size)
 {
@@ -390,7 +390,7 @@ tls_new(struct conn *c, struct tls_config *config, bool allows_plain)
     t->config = config;
     t->allows_plain = allows_plain;
     atomic_init(&t->phase, c->is_dialled ? SHAKING : SNIFFING);
-    atomic_init(&t->wants_out, c->is_dialled); /* it speaks first */
+    atomic_init(&t->wants_out, c->is_dialled); /* the dialled side speaks first */
     timer_init(&t->deadline, deadline_is_over);
     pthread_mutex_init(&t->lock, NULL);
     return t;

@@ -39,8 +39,9 @@ struct tls;
 
 /* OpenSSL's memory of one handshake, roughly. */
 #define TLS_SHAKING_BYTES (64u << 10)
-/* A dialled connection without an answer for this long is given up, as an accepted one without a login is
- * (limits.h): stock sets no limit, and a healthy peer needs milliseconds, but a loaded one some seconds. */
+/* This side gives up a dialled connection without an answer for this long, as it gives up an accepted
+ * connection without a login (limits.h). Stock sets no limit. A healthy peer needs milliseconds, but a loaded
+ * peer some seconds. */
 #define TLS_HANDSHAKE_MS 20000
 
 /* For a new connection that no other thread knows yet; takes the reference to `config`. `allows_plain`: an
@@ -48,7 +49,7 @@ struct tls;
 struct tls *tls_new(struct conn *c, struct tls_config *config, bool allows_plain);
 /* The connection is registered with the loop: its deadline begins. */
 void tls_start(struct tls *t);
-/* No callback of it runs or will. */
+/* No callback of the object runs or will. */
 void tls_stop(struct tls *t);
 void tls_free(struct tls *t);
 
@@ -62,12 +63,12 @@ enum tls_progress {
 };
 /* The reader's: what to do next. */
 enum tls_progress tls_advance(struct tls *t);
-/* The reader's place goes to a thread for handshakes, and from there to the connection's read_job. The
- * caller has made the connection busy for it. */
+/* The reader's place goes to a thread for handshakes, and from there to the connection's read_job. The caller
+ * has made the connection busy for the thread. */
 void tls_hand_over(struct tls *t);
 
 /* To a peer that speaks without TLS where TLS is demanded, or with TLS where there is none: a fatal alert, in
- * clear, which ends a handshake, and which Kiln's client knows from an answer. */
+ * clear. The alert ends a handshake, and Kiln's client can tell the alert from an answer. */
 void tls_send_refusal(int fd);
 /* The first bytes of a peer's stream are an alert, or a ClientHello. */
 bool tls_is_alert(const unsigned char mark[4]);
@@ -82,13 +83,13 @@ ssize_t tls_receive(struct tls *t, void *to, size_t room, bool *is_short);
 /* The sender's: as sendmsg() without waiting; -errno instead of -1. -EAGAIN also before the handshake has
  * ended; send_writable() is called then. */
 ssize_t tls_send(struct tls *t, const struct iovec *iov, size_t count);
-/* True if an EPOLLOUT is an event for the reader: it has something to send, too. */
+/* True if an EPOLLOUT is an event for the reader, because the reader has bytes to send, too. */
 bool tls_wants_event(const struct tls *t);
 /* The handshake has succeeded. */
 bool tls_is_open(const struct tls *t);
-/* The common name of the peer's certificate; "": it has none. Once open. */
+/* The common name of the peer's certificate; "": the certificate has none. Once open. */
 const char *tls_peer_name(const struct tls *t);
-/* Copies why the connection failed; "": it did not, or not because of TLS. Any thread. */
+/* Copies the reason for the connection's failure; "": no failure, or none of TLS. Any thread. */
 void tls_failure(struct tls *t, char *out, size_t size);
 
 #endif

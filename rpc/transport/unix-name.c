@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A socket file that nobody listens to any more was left by a process that died. (A file of another kind
- * refuses connections too.) */
+/* A socket file without a listening process was left by a process that died. (A file of another kind refuses
+ * connections too.) */
 static bool
 is_stale(const struct sockaddr_un *a)
 {
@@ -36,7 +36,7 @@ bind_to(int fd, const char *path)
     if (strlen(path) >= sizeof a.sun_path)
         return -ENAMETOOLONG;
     strcpy(a.sun_path, path);
-    /* Before it has a name, so that nobody but the owner could ever connect: umask is 0 here. */
+    /* Before the socket has a name, so that only the owner could ever connect: umask is 0 here. */
     if (fchmod(fd, 0600))
         return -errno;
     if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* unix-name: the name of a listening unix socket in the file system: taken from a process that died, left
- * alone where another one listens, and given back only while it is still this socket's.
- * Any thread may call these; a name is one thread's at a time. */
+ * alone where another process listens, and given back only while the name is still this socket's. Any thread
+ * may call these functions; a name is one thread's at a time. */
 #ifndef KILN_TRANSPORT_UNIX_NAME_H
 #define KILN_TRANSPORT_UNIX_NAME_H
 
@@ -17,7 +17,7 @@ struct unix_name {
  * yet. *name is filled, for unix_name_remove() and unix_name_free(). The descriptor or -errno; then nothing
  * is left. */
 int unix_name_bind(struct unix_name *name, const char *path);
-/* Removes the file, unless another process has put one of its own there since (management 5.6). */
+/* Removes the file, unless another process has put its own file there since (management 5.6). */
 void unix_name_remove(const struct unix_name *name);
 void unix_name_free(struct unix_name *name);
 
