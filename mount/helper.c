@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The options are those of stock's mount.glusterfs, so that lines of fstab go on working: each one that has a
- * meaning here is handed on, those that only tune how stock's client works are taken without effect, and
- * those that would change what users see are refused by name. */
+/* mount.kiln takes the options of stock's mount.glusterfs, so that lines of fstab go on working. The helper
+ * hands on the options that have a meaning in Kiln. The helper ignores options that only tune the stock
+ * client, and refuses by name the options that would change the behaviour that users see. */
 #include "mount/helper.h"
 
 #include <getopt.h>
@@ -17,13 +17,13 @@ enum kind {
     FLAG,    /* --TO */
     SERVERS, /* NAME=A:B: --TO=A --TO=B */
     KERNEL,  /* for mount(2): --fuse-mountopts */
-    ALONE, /* in a process of its own; with `to`: NAME=V: --TO=V, an option of the process */
+    ALONE, /* not in the shared process; with `to`: NAME=V: --TO=V, an option of the process */
     IGNORED,
-    REFUSED, /* `to`: why, for the log of whoever asks; in the man page too */
+    REFUSED, /* `to`: the reason, for the error message; the manual page has the reasons too */
 };
 
 struct row {
-    const char *name; /* ends with a star: all that begin so */
+    const char *name; /* with a star at the end: the prefix of several names */
     enum kind kind;
     const char *to;
 };
@@ -61,7 +61,7 @@ static const struct row rows[] = {
     {"sync", KERNEL, NULL},
     {"dirsync", KERNEL, NULL},
 
-    /* what mount(8) and systemd keep for themselves, and what is so anyway */
+    /* options for mount(8) and systemd, and options for the default behaviour */
     {"_netdev", IGNORED, NULL},
     {"auto", IGNORED, NULL},
     {"noauto", IGNORED, NULL},
@@ -87,7 +87,7 @@ static const struct row rows[] = {
     {"comment", IGNORED, NULL},
     {"process-name", IGNORED, NULL},
 
-    /* how stock's client works inside */
+    /* options for the internals of the stock client */
     {"fetch-attempts", IGNORED, NULL},
     {"volfile-check", IGNORED, NULL},
     {"gid-timeout", IGNORED, NULL},
@@ -97,7 +97,7 @@ static const struct row rows[] = {
     {"congestion-threshold", IGNORED, NULL},
     {"use-readdirp", IGNORED, NULL},
     {"reader-thread-count", IGNORED, NULL},
-    {"resolve-gids", IGNORED, NULL}, /* groups are those of the process, and all are sent */
+    {"resolve-gids", IGNORED, NULL}, /* requests always carry all groups of the process that fit */
     {"fopen-keep-cache", IGNORED, NULL},
     {"auto-invalidation", IGNORED, NULL},
     {"attr-times-granularity", IGNORED, NULL},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-mount: volumes, mounted. Start-up, the signals, the way down.
+/* kiln-mount: mounts volumes. This file has the start, the signals and the end of the process.
  *
- * The main thread waits for signals; mounts come and go in threads of their own (mount.h), and everything
- * else runs on workers. What the main thread has to know is told to it by SIGALRM. */
+ * The main thread waits for signals. Mounts start and end in their own threads (mount.h), and all other code
+ * runs on workers. These threads set flags for the main thread, and wake the main thread by SIGALRM. */
 #include <config.h>
 
 #include <errno.h>
@@ -41,16 +41,16 @@
 #define STOCK_LOG_DIR "/var/log/glusterfs"
 
 const char daemon_name[] = "kiln-mount";
-static const char *dump_name = daemon_name; /* what the names of statedumps begin with */
-/* jemalloc's, if that is the allocator. With one arena; a thread that cannot get one of its own, for lack of
- * memory, makes jemalloc 5.3 follow a null pointer. */
+static const char *dump_name = daemon_name; /* prefix of the names of statedumps */
+/* Options of jemalloc, if jemalloc is the allocator. There is one arena only, because jemalloc 5.3 follows a
+ * null pointer in a thread that gets no arena for lack of memory. */
 extern const char *malloc_conf;
 const char *malloc_conf = "narenas:1";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
 static char failure[2048 + 2 * PATH_MAX];
 static bool is_logging; /* the log is open; before, prepare() prints the failure */
-/* What the mounts have to tell; each is followed by SIGALRM. */
+/* Events of the mounts. A thread that sets a flag sends SIGALRM to the main thread afterwards. */
 static atomic_bool is_settled, is_empty, has_left;
 static int settled_status; /* written before is_settled */
 
@@ -67,7 +67,7 @@ give_up(int status, const char *fmt, ...)
     return status;
 }
 
-/* ---- what mounts tell ------------------------------------------------------------------------ */
+/* ---- events of mounts ------------------------------------------------------------------------ */
 
 static void
 tell(atomic_bool *what)
@@ -116,7 +116,7 @@ remove_record(const char *which)
     record_remove(RECORDS_DIR, which);
 }
 
-/* Mounts again what a process that was killed had mounted. */
+/* Mounts a recorded mount of a killed process again. */
 static void
 restore_mount(const struct mount_options *recorded, const char *which, char *packet)
 {
@@ -129,7 +129,7 @@ restore_mount(const struct mount_options *recorded, const char *which, char *pac
                   which);
         return;
     }
-    if (err != -EEXIST) /* the first mount of this process is the same one */
+    if (err != -EEXIST) /* -EEXIST: the record is of the first mount of this process */
         log_event(LOG_ERROR, NULL, "mount-not-restored", "%s: %s", which, strerror(-err));
     free(packet);
 }
@@ -181,11 +181,11 @@ start(void)
     records_each(RECORDS_DIR, restore_mount);
     if (!(err = shared_listen(SHARED_SOCKET)))
         return 0;
-    (void)mounts_leave(); /* stop() waits for them */
+    (void)mounts_leave(); /* stop() waits for the mounts */
     return give_up(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
 }
 
-/* After the last mount. */
+/* Ends the process's parts after the last mount. */
 static void
 stop(void)
 {
@@ -219,7 +219,7 @@ act_on(int number)
         mounts_refetch();
         break;
     case SIGUSR1:
-        /* It logs. */
+        /* statedump_write() logs errors. */
         (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", dump_name,
                               mounts_each_graph, NULL);
         break;
@@ -228,8 +228,8 @@ act_on(int number)
     }
 }
 
-/* Until the last mount is gone; whoever started us is told as soon as the first can be used. The exit
- * status. */
+/* Handles signals until the last mount is gone. Reports to the parent process as soon as the first mount can
+ * be used, or has failed while other mounts keep this process. Returns the exit status. */
 static int
 serve(const sigset_t *signals)
 {
@@ -258,7 +258,8 @@ mount_block_signals(sigset_t *signals)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Where the stock client logs, if it is installed: its packages rotate what lies there. */
+/* Returns the log folder of the stock client if that folder exists, because the stock packages rotate the
+ * logs in that folder. */
 static const char *
 log_dir(void)
 {
@@ -268,7 +269,8 @@ log_dir(void)
     return DAEMON_LOG_DIR "/mount";
 }
 
-/* /mnt/data -> mnt-data.log there, as the stock client's; of a shared process kiln-mount.log. */
+/* Returns the log's path: mnt-data.log for /mnt/data, as the stock client does, or kiln-mount.log for a
+ * shared process. */
 static const char *
 default_log(void)
 {
@@ -282,8 +284,8 @@ default_log(void)
     return log_path;
 }
 
-/* Somebody waits there for this mount. Only the automounter's process group may look at the place meanwhile:
- * no other process of kiln-mount's can mount there. */
+/* Tells whether an automounter waits for this mount. Until the mount is there, only the automounter's process
+ * group may use the place, so no other process of kiln-mount could mount there. */
 static bool
 is_automount(const char *place)
 {
@@ -303,8 +305,8 @@ check_mountpoint(void)
     return 0;
 }
 
-/* Problems with the command line that need no daemon to be seen. Paths are made absolute: the daemon goes to
- * the root. */
+/* Checks the command line as far as possible without a daemon. Makes paths absolute, because the daemon
+ * changes to the root folder. */
 static int
 check_options(void)
 {
@@ -343,8 +345,8 @@ open_log(void)
     return 0;
 }
 
-/* Asks the shared process, or has systemd start that process, or becomes it. A process with a log or a pid
- * file of its own is not systemd's. */
+/* Asks the shared process, or has systemd start the shared process and asks then, or becomes the shared
+ * process. A process with a log or a pid file of its own, or in the foreground, does not ask systemd. */
 static enum shared_outcome
 find_shared(int *status)
 {
@@ -359,7 +361,7 @@ find_shared(int *status)
     return shared_find(SHARED_SOCKET, &options, mountpoint, status, failure, sizeof failure);
 }
 
-/* True: this process ends with *status. */
+/* Returns true if this process ends with *status. */
 static bool
 become_service(int *status)
 {
@@ -373,7 +375,8 @@ become_service(int *status)
     return err != 0;
 }
 
-/* True: another process has the mount now, or was asked and could not: *status. */
+/* Returns true if this process ends with *status: another process has made the mount, has failed to make the
+ * mount, or is the service already. */
 static bool
 is_done_by_another(int *status)
 {
@@ -387,7 +390,7 @@ is_done_by_another(int *status)
     return outcome == SHARED_JOINED || outcome == SHARED_FAILED;
 }
 
-/* All that happens before there is a daemon. True: and nothing is to happen after it. */
+/* Does the work before the start of the daemon. Returns true if this process ends with *status. */
 static bool
 prepare(int *status)
 {
@@ -401,8 +404,8 @@ prepare(int *status)
     return is_done;
 }
 
-/* The command line is mount(8)'s. Its words stay as long as the process. True: the shared process may have
- * the mount. */
+/* Translates mount(8)'s command line. The new words stay as long as the process. Returns true if the shared
+ * process may have the mount. */
 static bool
 be_helper(int *argc, char ***argv)
 {
@@ -420,7 +423,7 @@ be_helper(int *argc, char ***argv)
     return !helper.is_alone;
 }
 
-/* The daemon's life. Its exit status. */
+/* Runs the daemon. Returns the exit status. */
 static int
 run(const sigset_t *signals)
 {
@@ -442,14 +445,14 @@ run(const sigset_t *signals)
     stop();
     pidfile_close(false);
     if (status)
-        daemon_ready(status, failure); /* last: whoever tries again at once finds nothing in the way */
+        daemon_ready(status, failure); /* last, so that the user's next attempt finds nothing in the way */
     log_event(LOG_INFO, NULL, "mount-stopped", "exit status %d", status);
     rcu_unregister_thread();
     return status;
 }
 
-/* Scripts look for processes by their names. A process that stands in for the stock client is found by that
- * name, and so are its statedumps. */
+/* Scripts look for processes by name. A process that stands in for the stock client has the stock client's
+ * name, and writes statedumps under the stock client's names. */
 static void
 take_name(const char *program)
 {
@@ -473,7 +476,7 @@ main(int argc, char **argv)
     options.is_shared |= joins;
     if (prepare(&status))
         return status;
-    umask(0022); /* its own files; those of the mount's users get their modes from the bricks */
+    umask(0022); /* for files of this process; files of the mount get their modes from the bricks */
     mount_block_signals(&signals);
     int err = options.is_foreground ? 0 : daemonise();
     if (err) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the parts of kiln-mount share: what was asked for, and the graph that comes of it. */
+/* Declarations that the parts of kiln-mount share: the options of a mount, and the functions that make a
+ * graph from a volfile and these options. */
 #ifndef KILN_MOUNT_KILN_MOUNT_H
 #define KILN_MOUNT_KILN_MOUNT_H
 
@@ -14,7 +15,7 @@ struct volfile;
 #define MOUNT_XLATOR_OPTIONS_MAX 64
 #define MOUNT_KERNEL_OPTIONS_MAX 16
 
-/* Texts are the command line's, or `owned`. */
+/* The texts belong to the command line, to a request's packet (shared.h), or to `owned`. */
 struct mount_options {
     char *owned[4];
     const char *volfile; /* -f; NULL: from servers */
@@ -37,36 +38,36 @@ struct mount_options {
     unsigned server_port;
     bool is_foreground, acl, is_read_only;
     bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
-    bool is_shared;   /* --shared, and mount.kiln by default: join the process that has others, or be it */
-    bool is_service;  /* --serve: be that process, with no mount of its own */
-    bool is_restored; /* replaces the dead mount of a process that was killed, however long that takes */
+    bool is_shared;   /* --shared, and mount.kiln by default: join or become the shared process */
+    bool is_service;  /* --serve: become the shared process, without a mount on the command line */
+    bool is_restored; /* replaces the dead mount of a killed process; waits for the volfile without limit */
     const char *xlator_options[MOUNT_XLATOR_OPTIONS_MAX]; /* PATTERN.KEY=VALUE */
     unsigned xlator_option_count;
 };
 
 enum { EXIT_OPTION = 64, EXIT_MOUNTED = 32 };
 
-/* The message for a mount point that has a mount: a printf format with one %s. */
+/* The message for a mount point with a live mount: a printf format that takes the mount point twice. */
 #define MOUNTED_ALREADY "%s: a volume is mounted there already; try: umount %s"
 
 /* Fills *o from the command line. Does not return on --help, --version or a bad option. */
 void mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status);
 void mount_options_free(struct mount_options *o);
 
-/* volume.c: what a file says. To be freed; NULL: *error says why. */
+/* volume.c: returns the contents of a file, which the caller frees. NULL: *error says why. */
 char *volume_read(const char *path, size_t *len, char *error, size_t error_size);
-/* A volfile with the mount point on top and all options set. NULL: *error says why. */
+/* Returns the volfile with mount/fuse on top and all options set. NULL: *error says why. */
 struct volfile *volume_parse(const struct mount_options *o, const char *mountpoint, const char *text,
                              size_t len, char *error, size_t error_size);
-/* The graph of such a volfile, which is taken over: built, not started. */
+/* Takes such a volfile over. Returns a graph that is built and not started. NULL: *error says why. */
 struct graph *volume_new(struct volfile *v, char *error, size_t error_size);
-/* The same for a mount point that is there already: fuse_switch(). */
+/* Like volume_new(), for a mount point that another graph serves until fuse_switch(). */
 struct graph *volume_new_next(struct volfile *v, char *error, size_t error_size);
-/* Names the types of the graph's layers that are left out (types.c), if any, in one line of the log. */
+/* Names the types of the graph's layers that are left out (types.c), if any, in a line of the log. */
 void volume_log_left_out(const struct graph *g, const char *mountpoint);
-/* What has become of a volume. */
+/* The kinds of change of a volume. */
 enum volume_change { VOLUME_SAME_BRICKS, VOLUME_OTHER_BRICKS };
-/* `before` is the one that the graph was made from. Other layers are other bricks, too. */
+/* `before` is the volfile that the graph was made from. A change of layers counts as a change of bricks. */
 enum volume_change volume_compare(const struct volfile *before, const struct volfile *now);
 
 #endif

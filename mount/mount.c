@@ -17,47 +17,48 @@
 #include "mount/place.h"
 #include "xlators/mount/fuse/fuse.h"
 
-/* What there is to do for a mount; its thread does it in this order, but for the last, which ends all. */
 enum { NEXT_TELL_S = 10, THREAD_AGAIN_MS = 1000 };
+/* Work for a mount's thread. The thread takes the lowest bit first, but TO_LEAVE before all other bits,
+ * because TO_LEAVE ends the mount. */
 enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4, TO_TIDY = 8 };
 
 struct mount {
     struct cds_list_head link; /* in `mounts`, under list_lock */
     struct mount_options options;
     char *mountpoint, *words;
-    /* its thread's: */
-    void (*settled)(int status, const char *why, void *arg); /* NULL: has been called */
+    /* fields of the mount's thread: */
+    void (*settled)(int status, const char *why, void *arg); /* NULL: not wanted, or called already */
     void *arg;
-    struct volfile_digest digest; /* of what the graph has been told last */
-    struct cds_list_head old;     /* graphs of before, of which files are open */
-    struct timer again;           /* armed while there is something to do, and no thread to be had */
+    struct volfile_digest digest; /* of the newest volfile that the graph has taken over */
+    struct cds_list_head old;     /* former graphs with open files */
+    struct timer again;           /* armed while there is work, and no thread could be started */
 
     pthread_mutex_t
-        lock; /* guards what follows; only graph_pin() and spec_refetch() are called with it held */
+        lock; /* guards the fields below; the holder calls graph_pin() and spec_refetch() only */
     pthread_cond_t changed;
-    /* these two are written by its thread, which reads them without the lock */
+    /* the mount's thread alone writes the next two fields, and reads both without the lock */
     struct graph *graph;
-    struct spec *spec; /* NULL: the volfile is a file's */
+    struct spec *spec; /* NULL: the volfile comes from a file */
     unsigned to_do;
-    bool is_acting; /* it has a thread */
-    bool has_news;  /* of its bricks */
+    bool is_acting; /* the mount has a thread */
+    bool has_news;  /* an event of the bricks other than CHILD_CONNECTING has come */
     bool is_refused;
-    struct graph *next; /* that shall follow; NULL: none */
-    bool is_next_up;    /* its bricks are there */
-    char *text; /* the newest volfile, not looked at yet; NULL: none */
+    struct graph *next; /* graph that will replace `graph`; NULL: none */
+    bool is_next_up;    /* the bricks of `next` are connected */
+    char *text; /* the newest volfile, not parsed yet; NULL: none */
     size_t text_bytes;
-    char failure[1024]; /* why there is none */
+    char failure[1024]; /* reason of the last failure to get a volfile */
 };
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's lock */
 static struct cds_list_head mounts = CDS_LIST_HEAD_INIT(mounts);
-static bool is_closed; /* the last one has gone: none is taken any more; under list_lock */
+static bool is_closed; /* the last mount has gone, and mounts_add() fails; under list_lock */
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static pthread_cond_t thread_ended = PTHREAD_COND_INITIALIZER;
 static unsigned threads;
 static struct mounts_hooks hooks;
 
-/* ---- its thread ------------------------------------------------------------------------------ */
+/* ---- the mount's thread ---------------------------------------------------------------------- */
 
 static void *act(void *arg);
 
@@ -80,8 +81,9 @@ start_thread(struct mount *m)
     return err;
 }
 
-/* Something is to be done, `text` or a flag has been set. Any thread; `lock` is held, and let go. What cannot
- * get a thread now is tried again until it has one, but for the start, of which mounts_add() tells. */
+/* Adds work, and wakes the mount's thread, or starts a thread if the mount has none. With `what` 0 only wakes
+ * the thread. Any thread; `lock` is held, and let go. If no thread can be started, a timer tries again until
+ * a thread runs. Only for TO_START mounts_add() returns the error instead. */
 static int
 wake_and_unlock(struct mount *m, unsigned what)
 {
@@ -95,8 +97,8 @@ wake_and_unlock(struct mount *m, unsigned what)
     if (starts && (err = start_thread(m))) {
         log_event(LOG_ERROR, NULL, "mount-no-thread", "%s: %s", m->mountpoint, strerror(-err));
         pthread_mutex_lock(&m->lock);
-        m->is_acting = what == TO_START; /* it stays with who adds it: a thread would free it, too */
-        if (!m->is_acting) /* with the lock: another one may get a thread, which frees the mount */
+        m->is_acting = what == TO_START; /* keeps other threads off the mount, which mounts_add() frees */
+        if (!m->is_acting) /* under the lock, because another thread may free the mount later */
             timer_start(&m->again, THREAD_AGAIN_MS);
         pthread_mutex_unlock(&m->lock);
     }
@@ -112,7 +114,7 @@ try_again(struct timer *t)
     (void)wake_and_unlock(m, m->to_do);
 }
 
-/* ---- what workers tell ----------------------------------------------------------------------- */
+/* ---- events on workers ----------------------------------------------------------------------- */
 
 static void
 volume_event(struct graph *g, enum child_event event)
@@ -120,7 +122,7 @@ volume_event(struct graph *g, enum child_event event)
     struct mount *m = g->maker;
 
     pthread_mutex_lock(&m->lock);
-    if (g != m->graph) { /* one that shall follow, or has gone before */
+    if (g != m->graph) { /* g is the next graph, or an old graph */
         m->is_next_up = g == m->next ? event == CHILD_UP : m->is_next_up;
         (void)wake_and_unlock(m, 0);
         return;
@@ -205,7 +207,7 @@ is_told_to_leave(struct mount *m)
     return m->to_do & TO_LEAVE;
 }
 
-/* The first volfile. NULL: *error says why there is none. */
+/* Returns the first volfile. NULL: *error says why there is none. */
 static char *
 first_text(struct mount *m, size_t *len, char *error, size_t size)
 {
@@ -252,7 +254,7 @@ make_graph(struct mount *m, char *error, size_t size)
     return g;
 }
 
-/* Volfiles that came while the first one was looked at. */
+/* Sets the mount's first graph. The thread then follows a volfile that has come since the first volfile. */
 static void
 publish_graph(struct mount *m, struct graph *g)
 {
@@ -268,7 +270,8 @@ end_graph(struct graph *g)
     graph_free(g);
 }
 
-/* Until it is known what becomes of its bricks. */
+/* Waits for the first news of the bricks, or until the mount is told to leave. Settles the mount with success
+ * if the first news is no refusal. */
 static void
 await_news(struct mount *m)
 {
@@ -324,14 +327,15 @@ bring_up(struct mount *m)
 
 /* ---- following ------------------------------------------------------------------------------- */
 
-/* There is something newer to do, or all is to end. `lock` is held. */
+/* Tells whether a newer volfile has come, or the mount is told to leave. `lock` is held. */
 static bool
 is_superseded(struct mount *m)
 {
     return m->to_do & (TO_LEAVE | TO_FOLLOW);
 }
 
-/* Until *is_there is set, if it is not NULL, or for a while. False: something else is to be done. */
+/* Waits until *is_there is set (NULL: no such condition), newer work arrives, or NEXT_TELL_S seconds pass.
+ * Returns false if newer work has arrived. */
 static bool
 await_next(struct mount *m, const bool *is_there)
 {
@@ -356,7 +360,7 @@ tell_not_followed(const struct mount *m, const char *why)
               m->mountpoint, why);
 }
 
-/* The bricks of the graph that shall follow, however long it takes. */
+/* Waits for the bricks of the next graph without a time limit. Returns false if newer work has arrived. */
 static bool
 await_bricks(struct mount *m)
 {
@@ -384,7 +388,7 @@ drop_next(struct mount *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* A graph of the new volfile, which is taken over, with its bricks there. NULL: *error says why. */
+/* Takes the volfile over. Returns a started graph with connected bricks; NULL: *error says why. */
 static struct graph *
 make_next(struct mount *m, struct volfile *v, char *error, size_t size)
 {
@@ -413,7 +417,7 @@ struct old_graph {
     struct graph *graph;
 };
 
-/* Old graphs of which nothing is open any more. */
+/* Frees the old graphs without open files. */
 static void
 tidy(struct mount *m)
 {
@@ -455,7 +459,7 @@ change_graph(struct mount *m, struct graph *next)
     if (!err && fuse_keeps(next, before)) {
         o->graph = before;
         cds_list_add_tail(&o->link, &m->old);
-        tidy(m); /* what was closed in between has told nobody of this one */
+        tidy(m); /* the last file of `before` may have closed before `before` was in the list */
         return 0;
     }
     free(o);
@@ -505,7 +509,7 @@ change(struct mount *m, struct volfile *v)
     log_event(LOG_INFO, NULL, "mount-options", "%s has the options of its new volfile", m->mountpoint);
 }
 
-/* NULL: none, and *error is "" if that is no error. */
+/* Returns the newest volfile. NULL with an empty *error: no newer volfile has come. */
 static char *
 next_text(struct mount *m, size_t *len, char *error, size_t size)
 {
@@ -551,7 +555,8 @@ free_mount(struct mount *m)
     free(m);
 }
 
-/* What runs in old graphs is answered and ends; freeing `g` closes their files. */
+/* Drains the old graphs first, so that the calls in these graphs are answered and end. Then frees `g`, which
+ * closes the files of the old graphs. */
 static void
 end_all(struct mount *m, struct graph *g)
 {
@@ -567,7 +572,7 @@ end_all(struct mount *m, struct graph *g)
     CDS_INIT_LIST_HEAD(&m->old);
 }
 
-/* The error of a mount that ends before it could be used. */
+/* Describes why the mount ends before users could use the mount point. */
 static void
 describe_early_end(struct mount *m, char *out, size_t size)
 {
@@ -592,7 +597,7 @@ take_down(struct mount *m)
     char refusal[800];
 
     describe_early_end(m, refusal, sizeof refusal);
-    pthread_mutex_lock(&m->lock); /* who has pinned the graph before is waited for */
+    pthread_mutex_lock(&m->lock); /* no new pins from here on; end_all() waits for earlier pins */
     m->spec = NULL;
     m->graph = NULL;
     pthread_mutex_unlock(&m->lock);
@@ -605,7 +610,7 @@ take_down(struct mount *m)
     log_event(LOG_INFO, NULL, "mount-left", "%s is no more", m->mountpoint);
 }
 
-/* True: it was the last. */
+/* Returns true if the mount was the last in the list. */
 static bool
 leave_list(struct mount *m)
 {
@@ -617,7 +622,7 @@ leave_list(struct mount *m)
     return is_last;
 }
 
-/* 0: nothing is left to do, and the thread is not the mount's any more. */
+/* Returns the next work. 0: no work is left, and the thread must not touch the mount any more. */
 static unsigned
 next_to_do(struct mount *m)
 {
@@ -656,7 +661,7 @@ act_until_done(struct mount *m)
                 hooks.empty();
             return;
         default:
-            return; /* the mount is not ours to look at any more */
+            return; /* another thread may free the mount from here on */
         }
     }
 }
@@ -672,7 +677,7 @@ act(void *arg)
     return NULL;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all mounts ------------------------------------------------------------------------------ */
 
 void
 mounts_begin(const struct mounts_hooks *wanted)

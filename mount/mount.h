@@ -7,9 +7,8 @@
  *                                                                               v
  *                                              unmounted, refused, mounts_leave(): taken down, gone
  *
- * What takes long or waits for a mount's bricks is done by a thread of the mount's own, which is there only
- * while there is something to do: one mount's coming and going does not hold up another's. At rest no thread
- * belongs to a mount.
+ * A mount with work to do has a thread of its own for the calls that take long or wait for bricks, so that
+ * the start or the end of a mount does not delay other mounts. A mount at rest has no thread.
  */
 #ifndef KILN_MOUNT_MOUNT_H
 #define KILN_MOUNT_MOUNT_H
@@ -19,33 +18,34 @@
 struct mount;
 
 struct mounts_hooks {
-    /* The last one is gone. From any thread, with no lock held. */
+    /* The last mount is gone. Called from any thread, with no lock held. */
     void (*empty)(void);
-    /* These are called in a mount's thread, with no lock held, and may be NULL. No other mount has the mount
-     * point between `entering`, before it is mounted, and `leaving`, after it was unmounted or has failed.
-     * `left`: another mount may have the mount point; `is_last`: `empty` follows. */
+    /* These hooks are called in a mount's thread, with no lock held, and may be NULL. `entering` is called
+     * before the mount, and `leaving` after the unmount or a failure; no other mount has the mount point in
+     * between. At `left` another mount may have the mount point; `is_last`: `empty` follows. */
     void (*entering)(const struct mount_options *o, const char *mountpoint);
     void (*leaving)(const char *mountpoint);
     void (*left)(const char *mountpoint, bool is_last);
 };
 
-/* Once, before the first. */
+/* Sets the hooks. Called once, before the first mounts_add(). */
 void mounts_begin(const struct mounts_hooks *hooks);
-/* Begins one. `mountpoint` is absolute and copied; what `o` points to stays until the mount is gone, when its
- * own texts and `words` are freed. `settled` is called once, in a thread of the mount's, with 0, or with the
- * exit status and why; NULL: nobody asks. 0 or -errno: then nothing has begun, and `o` and `words` stay the
- * caller's; -ESHUTDOWN: the last mount has gone, and the process is about to; -EEXIST: this process has a
- * mount on this mount point. A dead mount on the mount point is replaced (place.h). */
+/* Begins a mount. `mountpoint` is absolute and copied. The texts of `o` must stay until the mount is gone;
+ * the mount then frees `o->owned` and `words`. The mount's thread calls `settled` once, with 0, or with the
+ * exit status and the reason; `settled` may be NULL. Replaces a dead mount on the mount point (place.h).
+ * Returns 0 or -errno; after an error nothing has begun, and the caller still owns `o` and `words`.
+ * -ESHUTDOWN: the last mount has gone, and the process is about to end; -EEXIST: this process has a mount on
+ * this mount point. */
 int mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
                void (*settled)(int status, const char *why, void *arg), void *arg);
-/* All are unmounted. Returns at once: `empty` follows. False: there is none, and none can be added any more.
- * */
+/* Begins to unmount all mounts, and returns at once; `empty` follows. Returns false if there is no mount;
+ * from then on mounts_add() fails. */
 bool mounts_leave(void);
-/* All ask for their volfiles again. */
+/* Makes each mount read or fetch the volfile again. */
 void mounts_refetch(void);
-/* Waits until no thread of a mount's runs any more. After `empty`. */
+/* Waits until no thread of a mount runs any more. Called after `empty`. */
 void mounts_end(void);
-/* fn for the graph of each mount that has one; for statedump_write(). */
+/* Calls fn for the graph of each mount with a graph; for statedump_write(). */
 bool mounts_each_graph(void (*fn)(struct graph *g, void *arg), void *arg);
 
 #endif

@@ -48,14 +48,14 @@ enum {
 
 enum { GROUP_NO_EFFECT = 1 };
 
-/* Options of the stock client that change what users see. They are refused by name. */
+/* Options of the stock client that change the behaviour that users see. kiln-mount refuses these by name. */
 #define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
 /* Refused too, except with a value of "no", which is Kiln's behaviour anyway. */
 #define UNLESS_OFF(long_name)                                                                                \
     {                                                                                                        \
         long_name, KEY_UNLESS_OFF, "BOOL", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0                      \
     }
-/* These options only tune the internals of the stock client. They are accepted and ignored. */
+/* Options that only tune the internals of the stock client. kiln-mount ignores these options. */
 #define NO_EFFECT(long_name) {long_name, KEY_NO_EFFECT, NULL, 0, NULL, GROUP_NO_EFFECT}
 #define NO_EFFECT_OF(long_name, arg) {long_name, KEY_NO_EFFECT, arg, 0, NULL, GROUP_NO_EFFECT}
 #define NO_EFFECT_OF_BOOL(long_name)                                                                         \

@@ -48,7 +48,7 @@ place_is_dead(const char *path)
     return is_volume(path) && fails_with_enotconn(path);
 }
 
-/* Waits for the child, or kills it after a while: it hangs in the mount. */
+/* Waits for the child. After ASK_MS the child hangs in the mount, so the parent kills the child. */
 static bool
 ended_with_0(pid_t pid)
 {

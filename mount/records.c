@@ -16,7 +16,7 @@
 
 enum { RECORD_BYTES_MAX = 65536, RECORD_PATH = 512 };
 
-/* A mount point may be longer than the name of a file, so the name is a hash of it. */
+/* A mount point may be longer than the name of a file, so a hash of the mount point is the name. */
 static void
 name_record(char out[RECORD_PATH], const char *dir, const char *mountpoint)
 {

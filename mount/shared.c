@@ -56,7 +56,7 @@ static const struct row {
     ROW_TEXTS("kernel-option", kernel_options, kernel_option_count, MOUNT_KERNEL_OPTIONS_MAX),
 };
 
-/* Where a word goes; too long a packet is seen at the end. */
+/* The packet under construction. `used` counts bytes beyond `size` too, so that the end finds an overflow. */
 struct packet {
     char *bytes;
     size_t size, used;
@@ -96,7 +96,7 @@ put_row(struct packet *p, const struct row *row, const struct mount_options *o)
     }
 }
 
-/* Two processes in one mount namespace read the same here. */
+/* Reads the name of a namespace, which is the same for all processes in that namespace. */
 static void
 name_namespace(const char *link, char *out, size_t size)
 {
@@ -222,7 +222,8 @@ is_root(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
 }
 
-/* The outcome of a mount. An answer of no bytes: the other process has ended, or is about to. */
+/* Asks for a mount, and returns the outcome. A reply of no bytes: the other process has ended, or is about to
+ * end. */
 static enum shared_outcome
 exchange(int fd, const char *packet, size_t bytes, int *status, char *why, size_t why_size)
 {
@@ -267,12 +268,12 @@ shared_join(const char *path, const struct mount_options *o, const char *mountpo
     return outcome;
 }
 
-/* ---- being the one --------------------------------------------------------------------------- */
+/* ---- the shared process ---------------------------------------------------------------------- */
 
 static int lock_fd = -1, listen_fd = -1, stop_fds[2] = {-1, -1};
 static pthread_t taker;
 
-/* 0: it is ours. -EWOULDBLOCK: another process has it. */
+/* Takes the lock. Returns 0 or -errno; -EWOULDBLOCK: another process has the lock. */
 static int
 take_lock(const char *path)
 {
@@ -296,7 +297,7 @@ enum shared_outcome
 shared_find(const char *path, const struct mount_options *o, const char *mountpoint, int *status, char *why,
             size_t why_size)
 {
-    for (int i = 0; i < AGAIN_MAX; i++, usleep(AGAIN_US)) { /* somebody comes up, or goes */
+    for (int i = 0; i < AGAIN_MAX; i++, usleep(AGAIN_US)) { /* another process starts or ends */
         enum shared_outcome outcome = shared_join(path, o, mountpoint, status, why, why_size);
         int err = outcome == SHARED_NONE ? take_lock(path) : 0;
 
@@ -357,7 +358,7 @@ shared_start_service(void)
 
     if (!has_systemd() || posix_spawn_file_actions_init(&quiet))
         return false;
-    /* the unit of an older package, or of none, is no error here */
+    /* a missing unit, or the unit of an older package, is no error here */
     int err = posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     err = err ? err : posix_spawnp(&pid, argv[0], &quiet, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&quiet);
@@ -374,7 +375,7 @@ reply(int fd, int status, const char *why)
     char packet[REPLY_MAX];
     int n = snprintf(packet, sizeof packet, "%c%s", (char)status, why ? why : "");
 
-    packet[0] = (char)status; /* which may be the NUL that ends a text */
+    packet[0] = (char)status; /* after snprintf(), because a status of 0 would end the text */
     if (send(fd, packet, (size_t)(n < REPLY_MAX ? n : REPLY_MAX - 1), MSG_NOSIGNAL) < 0)
         log_event(LOG_WARNING, NULL, "shared-no-reply", "who asked for a mount has gone: %s",
                   strerror(errno));
@@ -387,7 +388,7 @@ settled(int status, const char *why, void *arg)
     reply((int)(intptr_t)arg, status, why);
 }
 
-/* The connection goes to the mount, or is answered here. */
+/* Hands the connection to the mount, whose settled() replies, or replies with an error at once. */
 static void
 take_request(int fd, char *packet, size_t bytes)
 {
@@ -405,7 +406,7 @@ take_request(int fd, char *packet, size_t bytes)
     if (!err)
         return;
     snprintf(why, sizeof why, MOUNTED_ALREADY, mountpoint, mountpoint);
-    if (err == -ESHUTDOWN) /* the client finds no process here soon, and then takes the place of this one */
+    if (err == -ESHUTDOWN) /* the client tries again, and becomes the shared process after this process */
         close(fd);
     else
         reply(fd, err == -EEXIST ? EXIT_MOUNTED : EXIT_FAILURE, err == -EEXIST ? why : strerror(-err));
@@ -429,7 +430,8 @@ take_one(int fd)
     close(fd);
 }
 
-/* Without descriptors or memory who asks stays in the queue, and poll() would tell of him at once again. */
+/* Pauses after accept4() failed for lack of descriptors or memory. The client stays in the queue, so poll()
+ * would report the client again at once. */
 static void
 rest(struct pollfd *stop, int err)
 {
@@ -464,7 +466,7 @@ open_socket(const char *path)
 
     if (fd < 0)
         return fd;
-    unlink(path); /* of a process that was killed: the lock is ours */
+    unlink(path); /* the socket of a killed process, because this process has the lock */
     /* The mode comes before the name, so that no other user could ever connect. */
     if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
         err = -errno;
@@ -496,13 +498,13 @@ void
 shared_end(const char *path)
 {
     if (stop_fds[1] >= 0) {
-        close(stop_fds[1]); /* the thread sees its end */
+        close(stop_fds[1]); /* wakes the thread, which then ends */
         pthread_join(taker, NULL);
         close(stop_fds[0]);
     }
     if (listen_fd >= 0) {
         unlink(path);
-        close(listen_fd); /* who waits in its queue asks again */
+        close(listen_fd); /* clients in the queue ask again */
     }
     if (lock_fd >= 0)
         close(lock_fd);

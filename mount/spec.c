@@ -15,14 +15,14 @@
 #include "rpc/xdr/callback-program.h"
 
 enum { RETRY_MS = 3000 };
-/* A glusterd that is restarted loses a connection once; a peer that wants TLS ends each of them. */
+/* A restart of glusterd ends a connection once. A peer that wants TLS ends every connection. */
 enum { UNANSWERED_MAX = 2 };
-enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and what it brings may be old */ };
+enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and the reply may be old */ };
 
 struct server {
     struct spec *spec;
     char *host;
-    struct rpc_client *client; /* made by spec_new(), all of them */
+    struct rpc_client *client; /* made by spec_new() for each server */
     /* under the spec's lock: */
     enum fetch fetch;
     bool is_started, has_failed, is_gone;
@@ -34,7 +34,7 @@ struct spec {
     void *arg;
     char *id;
     uint16_t port;
-    pthread_mutex_t lock; /* nothing is called with it held but rpc_client_start() */
+    pthread_mutex_t lock; /* the holder calls rpc_client_start() only */
     pthread_cond_t changed;
     bool is_closing;
     unsigned count;
@@ -95,7 +95,7 @@ fetch_has_ended(struct server *v)
         fetch(v);
 }
 
-/* Returns the connections in a row without an answer: one more, or none. */
+/* Adds a connection without an answer, or sets the count to 0. Returns the count. */
 static unsigned
 count_unanswered(struct server *v, bool is_one_more)
 {
@@ -177,7 +177,7 @@ start(struct server *v)
     pthread_mutex_lock(&v->spec->lock);
     if (!v->is_started && !v->spec->is_closing) {
         v->is_started = true;
-        rpc_client_start(v->client); /* under the lock, so that it is not closed before */
+        rpc_client_start(v->client); /* under the lock, so that spec_free() closes the client later */
     }
     pthread_mutex_unlock(&v->spec->lock);
 }
@@ -230,7 +230,7 @@ down(struct rpc_client *c, bool was_up, void *arg)
     if (!was_up || *why)
         return;
     pthread_mutex_lock(&v->spec->lock);
-    v->has_failed = false; /* said anew if it does not come back */
+    v->has_failed = false; /* reported anew if the server does not come back */
     pthread_mutex_unlock(&v->spec->lock);
 }
 
@@ -278,7 +278,7 @@ make_server(struct server *v, struct spec *s, const char *host, uint16_t port)
                                                             .is_trusted = true},
                                &client_ops, v, &err);
     if (err)
-        free(v->host); /* the server does not count */
+        free(v->host); /* spec_free() does not free this server */
     return err;
 }
 

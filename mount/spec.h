@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* spec: a mount's volfile, fetched from glusterd and fetched again whenever that says that it has changed
- * (management 2, 3).
+/* spec: fetches a mount's volfile from glusterd, and fetches the volfile again whenever glusterd reports a
+ * change (management 2, 3).
  *
- * Servers are tried in the order given: the next one is connected to when the one before cannot be reached,
- * and stays connected, so that whichever is there tells of changes. Lost connections are made again for ever.
+ * The spec tries servers in the order given, and connects to the next server when a server cannot be reached.
+ * All connections stay, so that any server that is up can report changes. The spec restores lost connections
+ * for ever.
  *
- * thread: spec_new() and spec_free() by the mount's own; what they tell comes on workers.
+ * thread: the mount's thread calls spec_new() and spec_free(); the callbacks run on workers.
  */
 #ifndef KILN_MOUNT_SPEC_H
 #define KILN_MOUNT_SPEC_H
@@ -20,18 +21,18 @@ struct spec;
 struct spec_ops {
     /* A volfile has come, perhaps the same as before. */
     void (*text)(void *arg, const char *text, size_t bytes);
-    /* None is to be had: a server has said so, or each one was tried and none can be reached. May be called
-     * several times; later attempts may succeed. */
+    /* There is no volfile: a server has refused, or no server can be reached. May be called several times;
+     * later attempts may succeed. */
     void (*failed)(void *arg, const char *why);
 };
 
-/* Begins. Everything is copied but ops. NULL with *err: -ENOMEM, -EINVAL, -ENAMETOOLONG (of a server's name).
- */
+/* Begins to fetch. Copies all arguments but ops. Returns NULL with *err: -ENOMEM, -EINVAL, -ENAMETOOLONG (of
+ * a server's name). */
 struct spec *spec_new(const char *const *servers, unsigned count, uint16_t port, const char *id,
                       const struct spec_ops *ops, void *arg, int *err);
-/* Asks again, those that are connected. */
+/* Asks all connected servers again. */
 void spec_refetch(struct spec *s);
-/* Nothing is told any more after return. NULL allowed. Not on a worker: it waits for them. */
+/* No callback runs after return. NULL allowed. Not on a worker, because spec_free() waits for workers. */
 void spec_free(struct spec *s);
 
 #endif

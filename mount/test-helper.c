@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What mount(8) gives to its helper, and what comes of it. */
+/* The translation of mount(8)'s command line into kiln-mount's command line. */
 #include "mount/helper.h"
 
 #include <check.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A mount that gets no thread to start with, while all mounts leave. The linker puts functions of this file
- * in the way of thread_start() and pthread_mutex_lock() (--wrap). */
+/* A mount that gets no thread at the start, while all mounts leave. The linker replaces thread_start() and
+ * pthread_mutex_lock() by functions of this file (--wrap). */
 #include "mount/mount.h"
 
 #include <check.h>
@@ -18,10 +18,10 @@ int __wrap_thread_start(void *(*run)(void *arg), void *arg);
 int __real_pthread_mutex_lock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
 
-static atomic_int asked, started, emptied, settled_count; /* `asked`: for threads */
+static atomic_int asked, started, emptied, settled_count; /* `asked`: calls of thread_start() */
 static __thread bool is_adding, is_leaving;
 
-/* The first one is refused. */
+/* Refuses the first thread. */
 int
 __wrap_thread_start(void *(*run)(void *arg), void *arg)
 {
@@ -31,8 +31,8 @@ __wrap_thread_start(void *(*run)(void *arg), void *arg)
     return __real_thread_start(run, arg);
 }
 
-/* All mounts leave before each lock that mounts_add() takes after its thread was refused: no lock of its own
- * is held then. */
+/* Makes all mounts leave before each lock that mounts_add() takes after the refusal of the thread. At these
+ * points mounts_add() holds no lock. */
 int
 __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
@@ -40,13 +40,13 @@ __wrap_pthread_mutex_lock(pthread_mutex_t *m)
         is_leaving = true;
         mounts_leave();
         if (atomic_load(&started))
-            mounts_end(); /* what such a thread frees is gone now */
+            mounts_end(); /* waits until the thread has freed the objects that the thread frees */
         is_leaving = false;
     }
     return __real_pthread_mutex_lock(m);
 }
 
-/* ---- what a mount is made of, and this one does not come to ---------------------------------- */
+/* ---- functions that the test must not reach -------------------------------------------------- */
 
 void
 fuse_set_hooks(void (*unmounted)(struct graph *g), void (*left)(struct graph *g))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What a mount is asked of another process as: the packet's way there, and packets that are none. One process
+/* Requests to the shared process: the packets of requests, and bytes that are no request. The test process
  * has both ends of the socket. */
 #include "mount/shared.h"
 
@@ -150,7 +150,7 @@ START_TEST(one_listens_and_the_next_joins)
     answer = -ENOMEM;
     ck_assert_int_eq(join(), SHARED_JOINED);
     ck_assert_int_eq(status, EXIT_FAILURE);
-    answer = -ESHUTDOWN; /* on its way down: as if it were gone */
+    answer = -ESHUTDOWN; /* the process is about to end, and counts as gone */
     ck_assert_int_eq(join(), SHARED_NONE);
     shared_end(path);
     ck_assert_int_eq(join(), SHARED_NONE);
@@ -172,7 +172,7 @@ address(void)
     return a;
 }
 
-/* Runs `act` as another user; what it returns. */
+/* Runs `act` as another user. Returns the result of `act`. */
 static int
 as_nobody(int (*act)(void))
 {
@@ -183,7 +183,7 @@ as_nobody(int (*act)(void))
     return test_child_status(pid);
 }
 
-/* What would be taken of root: 0, nobody answers. */
+/* Sends a request that root would get an answer to. Returns 0 if no reply comes. */
 static int
 ask_as_root_does(void)
 {
@@ -228,7 +228,7 @@ START_TEST(another_user_asks_in_vain)
     ck_assert_int_eq(shared_find(path, &all, "/mnt", &status, why, sizeof why), SHARED_FIRST);
     ck_assert_int_eq(shared_listen(path), 0);
     ck_assert_int_eq(as_nobody(is_kept_out), 0);
-    ck_assert_int_eq(chmod(path, 0777), 0); /* even if the file let them in */
+    ck_assert_int_eq(chmod(path, 0777), 0); /* the process must check users without the file's mode */
     ck_assert_int_eq(as_nobody(ask_as_root_does), 0);
     ck_assert_int_eq(as_nobody(trusts_no_root), 0);
     answer = 0;
@@ -239,7 +239,7 @@ START_TEST(another_user_asks_in_vain)
 }
 END_TEST
 
-/* Whoever listens where root asks gets not even the question. */
+/* Another user's process that listens at root's path does not even get the request. */
 START_TEST(another_user_listens_in_vain)
 {
     char dir[] = "/tmp/kiln-shared.XXXXXX", byte;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The types that a client's volfile may name: the ones that are built, and the ones that are left out of the
- * graph because nothing on the bricks or for other clients depends on them: they only save time, or count.
- * All others are refused by name: they decide where data is (cluster/disperse, features/shard), what it says
- * (features/cdc, features/cloudsync), or show something else (features/snapview-client). */
+/* The types that a client's volfile may name. Built types become layers. The mount leaves the types of the
+ * second table out of the graph, because these layers only save time or count, and neither bricks nor other
+ * clients depend on such a layer. The mount refuses all other types by name, because such a layer decides the
+ * place of data (cluster/disperse, features/shard), decides the contents (features/cdc, features/cloudsync),
+ * or shows other files (features/snapview-client). */
 #include <string.h>
 
 #include "mount/types.h"
@@ -29,13 +30,13 @@ static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
 static const struct xlator_type left_out[] = {
     LEFT_OUT("debug/io-stats"),            /* counts */
     LEFT_OUT("features/quiesce"),          /* holds calls back while a process of stock's is frozen */
-    LEFT_OUT("performance/open-behind"),   /* without it an open is answered when the brick has done it */
-    LEFT_OUT("performance/quick-read"),    /* a cache of a second; so are the next four */
+    LEFT_OUT("performance/open-behind"),   /* here each open waits for the brick's reply */
+    LEFT_OUT("performance/quick-read"),    /* a cache of a second, as the next four types */
     LEFT_OUT("performance/md-cache"),
     LEFT_OUT("performance/io-cache"),
     LEFT_OUT("performance/nl-cache"),
     LEFT_OUT("performance/read-ahead"),
-    LEFT_OUT("performance/readdir-ahead"), /* the kernel asks ahead by itself */
+    LEFT_OUT("performance/readdir-ahead"), /* the kernel asks ahead */
     LEFT_OUT("performance/io-threads"),    /* no call blocks a thread here */
 };
 

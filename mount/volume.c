@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A client's volfile ends with the volume. The layer above it, mount/fuse, is added here, and features/hard
- * above the layers that decide which bricks a call goes to; their options come as overrides.
+/* A client's volfile ends with the volume. This file adds two layers: mount/fuse on top, and features/hard
+ * above the layers that decide which bricks a call goes to. Options of both layers come as overrides.
  *
- * The text comes from the server, or from an impostor that answers in its place. It is not trusted: it says
- * which bricks there are, and nothing about this machine. Of the types in mount/types.c only mount/fuse
- * touches a path of this machine; no option of the others is a path, a program, a socket or a log. */
+ * The text comes from the server or from an impostor, and is not trusted: the text names the bricks, but says
+ * nothing about this machine. Of the types in mount/types.c only mount/fuse touches a path of this machine.
+ * No option of another type is a path, a program, a socket or a log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,8 +49,8 @@ volume_read(const char *path, size_t *len, char *error, size_t error_size)
     return text;
 }
 
-/* mount/fuse mounts as root, wherever its options say. Only the command line says that: a server that could
- * name the type would mount over any directory of this machine. */
+/* mount/fuse mounts as root, on the mount point in the layer's options. Only the command line may give these
+ * options: a server that could name the type would mount over any directory of this machine. */
 static bool
 names_mount(const struct volfile *v, char *error, size_t error_size)
 {
@@ -67,8 +67,8 @@ names_mount(const struct volfile *v, char *error, size_t error_size)
     return false;
 }
 
-/* The section of the highest layer that reaches bricks: below it are only layers of the bricks' number and
- * places. Layers above it, as write-behind, must not see an outage. */
+/* Returns the section of the highest layer that reaches bricks. Below are only layers about the number and
+ * places of bricks. The layers above, as write-behind, must not see an outage. */
 static const struct volfile_section *
 find_bricks_top(const struct volfile *v)
 {
@@ -79,7 +79,7 @@ find_bricks_top(const struct volfile *v)
     return s;
 }
 
-/* The volfile with two more layers. */
+/* Parses the volfile and adds the two layers. */
 static struct volfile *
 parse_with_mount(const char *path, const char *text, size_t len, char *error, size_t error_size)
 {
@@ -110,14 +110,14 @@ option_of(const struct volfile_section *s, const char *key)
 {
     const char *value = "";
 
-    for (size_t i = 0; i < s->option_count; i++) { /* the last one counts */
+    for (size_t i = 0; i < s->option_count; i++) { /* the last option with the key counts */
         if (strcmp(s->options[i].key, key) == 0)
             value = s->options[i].value;
     }
     return value;
 }
 
-/* The volfile's own top section. */
+/* Returns the volfile's own top section, below the added layers. */
 static const struct volfile_section *
 volume_section(const struct volfile *v)
 {
@@ -140,7 +140,7 @@ source_of(const struct mount_options *o)
     return o->volfile ? o->volfile : o->volume;
 }
 
-/* What is cut off is refused by mount/fuse: it knows no such option. */
+/* Joins the options by commas. If the text is too long, mount/fuse refuses the cut option as unknown. */
 static void
 join_kernel_options(const struct mount_options *o, char *out, size_t size)
 {
@@ -185,7 +185,7 @@ is_brick(const struct volfile_section *s)
     return strcmp(s->type, "protocol/client") == 0;
 }
 
-/* The bricks are told at the login which directory is the root (wire 3.6). */
+/* Makes the client name the root directory to the bricks at login (wire 3.6). */
 static int
 set_subdir(struct volfile *v, const char *subdir)
 {
@@ -198,7 +198,7 @@ set_subdir(struct volfile *v, const char *subdir)
     return err;
 }
 
-/* PATTERN.KEY=VALUE, checked already. The first of several is added last, so that it wins. */
+/* Adds each PATTERN.KEY=VALUE, checked already. The first of several options is added last, and so wins. */
 static int
 set_xlator_options(struct volfile *v, const struct mount_options *o)
 {
@@ -216,8 +216,9 @@ set_xlator_options(struct volfile *v, const struct mount_options *o)
     return err;
 }
 
-/* Bricks say what others have changed, and attributes may be believed for as long as md-cache would: unless
- * the user says something else. The root of a part of a volume has another gfid at the bricks. */
+/* If bricks report the changes of other clients, the mount keeps attributes as long as md-cache would, unless
+ * the user sets a timeout. Not with a subdirectory as the root, because bricks know such a root by another
+ * gfid. */
 static int
 set_cache_invalidation(struct volfile *v, const struct mount_options *o)
 {
