@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-ops: what glusterd asks this process on its unix socket: attach, terminate, status, profile, top,
- * barrier (spec: management 4). Every question is answered. */
+/* brick-ops: the requests of glusterd on the unix socket of this process: attach, terminate, status, profile,
+ * top, barrier (spec: management 4). Every request is answered. */
 #ifndef KILN_GLUSTERFSD_BRICK_OPS_H
 #define KILN_GLUSTERFSD_BRICK_OPS_H
 
@@ -17,18 +17,18 @@ struct brick_ops_hooks {
     void (*none_left)(void);
 };
 
-/* Listens on `path`; a socket there that nobody listens on is replaced. 0 or -errno: -EADDRINUSE, somebody
- * does. */
+/* Listens on `path`; a socket there without a listening process is replaced. 0 or -errno: -EADDRINUSE,
+ * another process listens. */
 int brick_ops_listen(const char *path, const struct brick_ops_hooks *hooks);
-/* No more questions. Connections end with transport_close_all(). The socket's file stays while the process
- * may still hold a brick: glusterd takes a process without it for one that cannot be reached, for good
- * (management 5.6). */
+/* No more requests. Connections end with transport_close_all(). The socket's file stays while the process may
+ * still hold a brick: glusterd would take a process without the file for unreachable, for good (management
+ * 5.6). */
 void brick_ops_stop(void);
-/* After that, when the bricks have gone: the file goes, too. Before workers_stop(). */
+/* After that, when the bricks have gone: removes the file, too. Before workers_stop(). */
 void brick_ops_free(void);
 
-/* status.c: the answer to STATUS in `out`; who asks is in the list of calls, too. 0, -errno with *why, a
- * static text. In a read section. */
+/* status.c: the answer to STATUS in `out`; the list of calls contains the asking call, too. 0, -errno with
+ * *why, a static text. In a read section. */
 struct graph;
 struct status_asker {
     const struct caller *caller;

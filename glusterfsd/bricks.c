@@ -22,15 +22,16 @@
 
 enum brick_state { BRICK_ATTACHING, BRICK_SERVING, BRICK_FAILED, BRICK_DETACHING };
 
-/* Under `lock`, but what an operation that has it (is_busy) reads of its own brick. */
+/* All members are under `lock`, except that the operation that has the brick (is_busy) may read its own brick
+ * without the lock. */
 struct brick {
     struct cds_list_head link;
     char *name;
     enum brick_state state;
     struct graph *graph;  /* written by the operation alone. NULL: not built yet, or gone already */
-    bool is_busy;         /* an operation has it */
+    bool is_busy;         /* an operation has the brick */
     bool has_failed;      /* its storage; for good */
-    unsigned waiting;     /* operations that will have it next */
+    unsigned waiting;     /* operations that wait for the brick */
     struct timer timer;   /* FAILED: when it is detached */
     struct volfile_digest digest;
 };
@@ -40,7 +41,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct cds_list_head bricks = CDS_LIST_HEAD_INIT(bricks); /* in the order of their attach */
 static struct bricks_hooks hooks;
 static unsigned jobs; /* posted and not done */
-static struct cds_list_head turns = CDS_LIST_HEAD_INIT(turns); /* these, in the order of their posting */
+static struct cds_list_head turns = CDS_LIST_HEAD_INIT(turns); /* the jobs, in the order of their posting */
 static bool is_ending;
 
 static void time_is_up(struct timer *t);
@@ -58,7 +59,7 @@ find_locked(const char *name)
     return NULL;
 }
 
-/* In the list, and the caller's. NULL: no memory. */
+/* A new brick in the list, which the caller has. NULL: no memory. */
 static struct brick *
 new_locked(const char *name)
 {
@@ -74,7 +75,7 @@ new_locked(const char *name)
     return b;
 }
 
-/* The brick of this name is the caller's until release_locked(). NULL: there is none. */
+/* The brick of this name, which the caller has until release_locked(). NULL: no such brick. */
 static struct brick *
 claim_locked(const char *name)
 {
@@ -124,7 +125,7 @@ bricks_find(const char *name)
     pthread_mutex_lock(&lock);
     struct brick *b = find_locked(name);
     if (b && is_found_locked(b) &&
-        graph_pin(b->graph)) /* it drains only after its state has changed under this mutex */
+        graph_pin(b->graph)) /* the graph drains only after its state has changed under this mutex */
         g = b->graph;
     pthread_mutex_unlock(&lock);
     return g;
@@ -224,7 +225,8 @@ start_countdown_locked(struct brick *b)
     timer_start(&b->timer, DETACH_AFTER_MS);
 }
 
-/* From a worker or the timer thread. Storage does not come back: the disk may have lost what was written. */
+/* From a worker or the timer thread. Failed storage does not come back, because the disk may have lost
+ * writes. */
 static void
 watch(struct graph *g, enum child_event event)
 {
@@ -235,7 +237,7 @@ watch(struct graph *g, enum child_event event)
     pthread_mutex_lock(&lock);
     bool is_news = !b->has_failed;
     b->has_failed = true;
-    if (is_news && b->state == BRICK_SERVING) /* one that is still being attached: when it serves */
+    if (is_news && b->state == BRICK_SERVING) /* a brick in its attach: when the brick serves */
         start_countdown_locked(b);
     pthread_mutex_unlock(&lock);
     if (is_news)
@@ -245,7 +247,7 @@ watch(struct graph *g, enum child_event event)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* The brick is the caller's. Nobody finds it any more; everything of it goes. */
+/* The caller has the brick. No client finds the brick any more; all its objects are freed. */
 static void
 take_down(struct brick *b)
 {
@@ -261,11 +263,11 @@ take_down(struct brick *b)
     pthread_mutex_lock(&lock);
     b->graph = NULL;
     b->has_failed = false;
-    b->state = BRICK_ATTACHING; /* what it is next, if it is anything */
+    b->state = BRICK_ATTACHING; /* the next state, if the brick stays */
     pthread_mutex_unlock(&lock);
 }
 
-/* Made of the volfile, which is taken over; nobody knows it yet. */
+/* Builds a graph of the volfile and takes the volfile over. No other thread knows the graph yet. */
 static struct graph *
 build(struct brick *b, struct volfile *v, char *error, size_t size)
 {
@@ -279,7 +281,8 @@ build(struct brick *b, struct volfile *v, char *error, size_t size)
     return g;
 }
 
-/* Clients find it from now on; the brick has no other graph. On failure it is freed. */
+/* Starts the graph: clients find the graph from now on. The brick has no other graph. On failure the graph is
+ * freed. */
 static int
 publish(struct brick *b, struct graph *g, char *error, size_t size)
 {
@@ -302,9 +305,9 @@ publish(struct brick *b, struct graph *g, char *error, size_t size)
     return 0;
 }
 
-/* Takes the volfile over. What serves goes only when all that may be wrong with the new one (its folder, its
- * volume-id, its lists) has been looked at: until then both are there, of which the new one has touched
- * nothing but what a brick's first start makes. */
+/* Takes the volfile over. The serving graph goes only when all faults of the new graph (its folder, its
+ * volume-id, its lists) have been looked for: until then both graphs exist, and the new graph has touched
+ * nothing but the files that a brick's first start makes. */
 static int
 replace(struct brick *b, struct volfile *v, const struct volfile_digest *digest, char *error, size_t size)
 {
@@ -318,7 +321,7 @@ replace(struct brick *b, struct volfile *v, const struct volfile_digest *digest,
     return publish(b, g, error, size);
 }
 
-/* The brick of this name, which may serve, or a new one, is the caller's. */
+/* Lets the caller have the brick of this name, which may serve, or a new brick. */
 static int
 claim_for_attach(const char *name, struct brick **out, char *error, size_t size)
 {
@@ -467,9 +470,9 @@ bricks_reconfigure(const char *name, const char *volfile_path, char *error, size
 /* ---- in threads of their own ----------------------------------------------------------------- */
 
 struct job {
-    struct cds_list_head turn; /* in `turns`, until it is done */
+    struct cds_list_head turn; /* in `turns`, until the job is done */
     enum { JOB_ATTACH, JOB_DETACH, JOB_RECONFIGURE, JOB_FOLLOW, JOB_WORK, JOB_FAILED } kind;
-    char *path, *name;       /* name NULL: that of the volfile at `path` */
+    char *path, *name;       /* name NULL: the name in the volfile at `path` */
     struct volfile *volfile; /* in the path's place; NULL: none */
     bricks_done done;
     void *arg;
@@ -484,7 +487,8 @@ job_free(struct job *j)
     free(j);
 }
 
-/* Half a minute after the failure: unless the brick has been detached, or attached anew, meanwhile. */
+/* Detaches a brick half a minute after its failure, unless the brick has been detached, or attached anew,
+ * meanwhile. */
 static int
 detach_failed(const char *name)
 {
@@ -608,7 +612,7 @@ job_thread(void *arg)
     return NULL;
 }
 
-/* Takes the volfile over, if one is given. */
+/* Takes the volfile over, unless NULL. */
 static int
 post(int kind, const char *path, struct volfile *v, const char *name, bricks_done done, void *arg)
 {
@@ -671,7 +675,7 @@ struct start {
     unsigned count;
     atomic_uint next;
     pthread_mutex_t lock; /* guards what follows */
-    unsigned failed_at;   /* the first that has failed; count: none */
+    unsigned failed_at;   /* the first brick that has failed; count: none */
     int err;
     char *error;
     size_t error_size;
@@ -724,7 +728,7 @@ bricks_attach_all(const char *const *volfile_paths, const char *const *names, un
 
     while (n < START_THREADS && n + 1 < count && pthread_create(&threads[n], NULL, start_thread_run, &s) == 0)
         n++;
-    start_some(&s); /* also when there is no thread to be had */
+    start_some(&s); /* also without any thread */
     for (unsigned i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     return s.err;
@@ -778,7 +782,7 @@ bricks_detach_all(void)
         struct brick *b = cds_list_first_entry(&bricks, struct brick, link);
 
         if (b->is_busy) {
-            pthread_cond_wait(&changed, &lock); /* whoever has it ends some time, and then it may be gone */
+            pthread_cond_wait(&changed, &lock); /* its operation ends some time; the brick may be gone then */
             continue;
         }
         b->is_busy = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Into the background, and the pid file. The parent waits on a pipe until the child serves or has failed, so
- * that whoever started the daemon gets its exit status and its reason. */
+ * that the process that started the daemon gets its exit status and its reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -88,7 +88,7 @@ daemon_ready(int exit_status, const char *message)
         return;
     }
     snprintf(v.message, sizeof v.message, "%s", message ? message : "");
-    /* Not before: an automounter lets its own process group mount, and keeps everybody else waiting. */
+    /* Not before: an automounter lets its own process group mount, and keeps all other processes waiting. */
     if (setsid() < 0)
         log_event(LOG_WARNING, NULL, "daemon-setsid", "%s", strerror(errno));
     /* The parent may have been killed: the daemon goes on then. */
@@ -129,7 +129,7 @@ pidfile_write(const char *path)
 {
     char text[24];
 
-    /* In a folder where others may make files, the name may be somebody's link or pipe. */
+    /* In a folder where others may make files, the name may be a link or pipe of another user. */
     pid_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
     if (pid_fd < 0)
         return -errno;
@@ -166,7 +166,8 @@ pidfile_close(bool is_kept)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* Sent by whoever logs the first line that is counted, so that the main thread looks again after a while. */
+/* The signal of the thread that logs the first counted line of a burst, so that the main thread looks again
+ * after a while. */
 #define SIGBURST SIGUSR2
 
 static atomic_bool is_burst; /* set by any thread, cleared by the main thread */
@@ -199,7 +200,7 @@ daemon_next_signal(const sigset_t *signals)
         if (number > 0 && number != SIGBURST)
             return number;
         if (number < 0 && errno == EAGAIN) {
-            atomic_store(&is_burst, false); /* first: a burst that begins now says so */
+            atomic_store(&is_burst, false); /* first: a burst that begins now sets the flag again */
             if (log_flush())
                 atomic_store(&is_burst, true);
         }

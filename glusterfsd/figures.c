@@ -113,7 +113,7 @@ take_brick(struct graph *g, void *arg)
         t->room = more;
     }
     if (!graph_pin(g))
-        return; /* it goes */
+        return; /* the brick goes */
     struct brick_figures *b = &t->f->bricks[t->f->brick_count++];
     *b = (struct brick_figures){.graph = g, .is_up = atomic_load(&g->is_child_up)};
     for (unsigned i = 0; i < g->layer_count; i++)
@@ -132,7 +132,7 @@ take_brick(struct graph *g, void *arg)
 
 struct pool_lines {
     struct figures *f;
-    uint16_t *brick_of; /* by owner: 1 + the brick's place; 0: none of them */
+    uint16_t *brick_of; /* by owner: 1 + the brick's place; 0: no brick */
     unsigned room;
     uint64_t magazines_hot, magazines_cold;
     bool is_short;
@@ -231,7 +231,7 @@ now_of(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What the kernel does not tell stays 0. */
+/* A figure that the kernel does not tell stays 0. */
 static void
 take_process(struct figures *f)
 {
@@ -273,7 +273,7 @@ figures_of_machine(struct machine_figures *m)
 
     *m = (struct machine_figures){0};
     pthread_mutex_lock(&lock);
-    (void)procfs_cpu(&cpu, &m->cpu); /* zeros tell that it is not known */
+    (void)procfs_cpu(&cpu, &m->cpu); /* zeros: not known */
     (void)procfs_load(&load, &l);
     m->cpu_pressure = pressure_of(&cpu_stall);
     m->memory_pressure = pressure_of(&memory_stall);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* figures: what the process and its bricks do and hold, read at one go for those who show it (/metrics,
- * /top). Nobody is stopped for it and no disk is asked.
+/* figures: the figures of the process and its bricks, read at one go for /metrics and /top. No call is
+ * stopped for the figures and no disk is asked.
  *
  * thread: any that is registered with RCU, several at once. The bricks are pinned until figures_free(). */
 #ifndef KILN_GLUSTERFSD_FIGURES_H
@@ -17,9 +17,9 @@
 enum { UNBUILT_SHOWN = 32 /* of a brick */, FIGURES_VOLUME_SIZE = 256 };
 
 struct brick_figures {
-    struct graph *graph;  /* its name is the brick's */
+    struct graph *graph;  /* named as the brick */
     struct xlator *stats; /* for io_stats_latencies(); NULL: the brick has no io-stats, and no counts */
-    char volume[FIGURES_VOLUME_SIZE]; /* "": its volfile does not tell */
+    char volume[FIGURES_VOLUME_SIZE]; /* "": the volfile does not tell */
     bool is_up;
     struct io_stats_counts counts;
     struct posix_capacity disk;
@@ -28,9 +28,9 @@ struct brick_figures {
     unsigned locks_held, locks_waiting; /* of all kinds */
     unsigned inodes;                    /* that the brick remembers */
     uint64_t memory_bytes;              /* pooled objects that are the brick's */
-    int64_t heal_pending; /* objects that the brick accuses others of having missed; -1: it has no index */
+    int64_t heal_pending; /* objects that the brick accuses others of having missed; -1: no index */
     bool is_used;         /* some client has sent a call */
-    const struct unbuilt_feature *unbuilt[UNBUILT_SHOWN]; /* what its volume asks for and has not got */
+    const struct unbuilt_feature *unbuilt[UNBUILT_SHOWN]; /* features that the volume asks for in vain */
     unsigned unbuilt_count;
 };
 
@@ -40,8 +40,9 @@ struct pool_figures {
     uint64_t gets, system_allocations, resident_bytes;
 };
 
-/* Of the whole machine, for who asks why bricks are slow. Pressure: the share of the last ten seconds in
- * which some task waited for it, in hundredths of a percent; below 0: this kernel does not tell. */
+/* Figures of the whole machine, to find out why bricks are slow. Pressure: the share of the last ten seconds
+ * in which some task waited for the resource, in hundredths of a percent; below 0: this kernel does not
+ * tell. */
 struct machine_figures {
     struct procfs_cpu cpu;
     uint64_t load_1min; /* in hundredths */
@@ -67,8 +68,8 @@ struct figures {
  * glusterd and by kilnd. "" for a brick with another name. */
 void figures_name_volume(const struct graph *g, char out[FIGURES_VOLUME_SIZE]);
 
-/* Returns the number of objects that the brick accuses other bricks of having missed; -1: it has no index.
- * The graph is pinned. */
+/* Returns the number of objects that the brick accuses other bricks of having missed; -1: the brick has no
+ * index. The graph is pinned. */
 int64_t figures_heal_pending(const struct graph *g);
 
 /* Without the pools, which are looked through object by object, pools and memory of bricks stay 0. NULL: no

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Where Kiln stands in the place of /usr/sbin/glusterfsd, glusterd and scripts start it for other things than
- * bricks, too: the snapshot daemon, the proxy, `glusterfsd --version`. Those are the stock program's
- * (management 1.1). */
+/* Where Kiln stands in the place of /usr/sbin/glusterfsd, glusterd and scripts start that program for other
+ * things than bricks, too: the snapshot daemon, the proxy, `glusterfsd --version`. The stock program does
+ * these (management 1.1). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "glusterfsd/kilnd.h"
 
-/* extras/use-kiln.sh makes this link to the stock file, so that the process is called glusterfsd as it always
- * was. */
+/* extras/use-kiln.sh makes this link to the stock file, so that the process is called glusterfsd as
+ * always. */
 #define STOCK_PROGRAM "/usr/libexec/kiln/glusterfsd"
 
 static bool

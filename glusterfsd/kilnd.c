@@ -2,8 +2,8 @@
 /* kilnd: start-up, the signals, the way down.
  *
  * The main thread starts workers, has the bricks attached, opens the listener, and then only waits for
- * signals; statedumps are written by it. The way down begins with what runs in the background, then
- * connections, so that what runs can finish, then the bricks. */
+ * signals and writes statedumps. The way down ends the background work first, then the connections, so
+ * that running calls can finish, then the bricks. */
 #include <config.h>
 
 #include <errno.h>
@@ -49,11 +49,11 @@
 #define PORT_DEFAULT 49152
 #define DUMP_DIR "/var/run/gluster"
 
-/* jemalloc reads this at its start; the environment's MALLOC_CONF wins. Operations do not call the
- * allocator. Attaching a brick does, in a thread of its own, and each thread takes the next arena: with the
- * default, four for each processor, what stays is spread over all of them, and an arena that no thread
- * visits any more gives nothing back. For the same reason no thread keeps freed memory for itself: with 40
- * bricks at rest that was 1.3 of 10.7 MB. */
+/* jemalloc reads this at its start; the environment's MALLOC_CONF wins. Operations do not call the allocator.
+ * Attaching a brick does, in a separate thread, and each thread takes the next arena. With the default of
+ * four arenas for each processor the remaining memory would be spread over all arenas, and an arena without
+ * threads gives nothing back. For the same reason no thread keeps freed memory for itself: with 40 bricks at
+ * rest such memory was 1.3 of 10.7 MB. */
 extern const char *malloc_conf;
 const char *malloc_conf = "narenas:1,tcache:false";
 
@@ -62,12 +62,12 @@ static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
 static bool is_logging; /* the log is open; before, main() prints the failure */
-/* What the first brick's volfile says of the process; that brick may be gone by the time they are needed.
- * NULL: not said. */
+/* The options of the process in the first brick's volfile; that brick may be gone when the process needs the
+ * options. NULL: not set. */
 static char *first_brick, *bind_address;
 static int64_t volfile_port = -1;
 
-/* Says why, to the log and to whoever started the daemon. */
+/* Gives the reason to the log and to the process that started the daemon. */
 static int __attribute__((format(printf, 2, 3)))
 give_up(int status, const char *fmt, ...)
 {
@@ -115,7 +115,7 @@ brick_failed(const char *name)
 {
     bool is_last;
 
-    (void)management_remove(name, &is_last); /* of a volfile given by hand glusterd knows nothing */
+    (void)management_remove(name, &is_last); /* glusterd does not know a volfile given by hand */
 }
 
 /* The last brick was terminated: as on SIGTERM. */
@@ -132,7 +132,7 @@ begin(void)
         .find_type = brick_type_find,
         .prepare = apply_xlator_options,
         .failed = brick_failed,
-        /* whoever keeps volumes goes on without bricks */
+        /* a kilnd that keeps volumes goes on without bricks */
         .none_left = options.state_dir ? NULL : no_brick_left};
     const struct brick_ops_hooks ops = {.prepare = apply_xlator_options, .none_left = none_left_by_request};
 
@@ -144,7 +144,7 @@ begin(void)
     return err ? give_up(EXIT_FAILURE, "%s: %s", options.socket_path, strerror(-err)) : 0;
 }
 
-/* The first brick by itself: its volfile is the one that counts for the process. */
+/* The first brick alone, then the others: the first volfile sets the options of the process. */
 static int
 attach_bricks(void)
 {
@@ -164,7 +164,7 @@ attach_bricks(void)
     return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
 
-/* As glusterd starts bricks: the volfile is its. */
+/* As glusterd starts bricks: the volfile comes from glusterd. */
 static int
 attach_from_glusterd(void)
 {
@@ -224,7 +224,7 @@ learn_of_process(void)
     struct graph *g = bricks_first();
     bool is_short = false;
 
-    if (g && options.state_dir) { /* no brick's volfile speaks for the others */
+    if (g && options.state_dir) { /* no brick's volfile counts for all */
         graph_unpin(g);
         return 0;
     }
@@ -245,8 +245,8 @@ wanted_port(void)
     return (uint16_t)(options.port >= 0 ? options.port : volfile_port >= 0 ? volfile_port : PORT_DEFAULT);
 }
 
-/* By a new file of a name that nobody can know before, so that what lies in the folder is neither followed
- * nor written. */
+/* Writes a new file with a name that no other user can guess, so that a file or link in the folder is neither
+ * followed nor written. */
 static int
 port_file_write(const char *path, uint16_t port)
 {
@@ -269,7 +269,7 @@ port_file_write(const char *path, uint16_t port)
     return err;
 }
 
-/* The first brick's statedump-path, which may change while it serves. NULL: none. */
+/* The first brick's statedump-path, which may change while the brick serves. NULL: none. */
 static char *
 volfile_dump_dir(void)
 {
@@ -313,7 +313,7 @@ listen_for_clients(void)
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
     if (err == -EADDRINUSE && options.state_dir && options.port < 0) {
-        /* clients ask for the port, so any will do */
+        /* clients ask for the port, so any port will do */
         const struct server_listen anywhere = {
             .port = 0, .find_brick = bricks_find, .is_brick_changing = bricks_is_changing};
 
@@ -383,7 +383,7 @@ stop(void)
         _exit(EXIT_FAILURE);
     front_stop();
     server_listen_stop();
-    transport_close_all(); /* glusterd's, if clients never got as far as to be listened for */
+    transport_close_all(); /* glusterd's connection, if there never was a listener for clients */
     management_stop();
     bricks_detach_all();
     front_close();
@@ -519,9 +519,9 @@ prepare(void)
     return 0;
 }
 
-/* glusterd takes a process for the brick's if it has the brick's folder open (management 5.4), and looks as
- * soon as the pid file is there: one that is still fetching its volfile would get a twin. -1: that is the
- * storage's to complain of. */
+/* glusterd takes a process for the brick's if the process has the brick's folder open (management 5.4), and
+ * looks as soon as the pid file is there: a process that is still fetching its volfile would get a twin. -1:
+ * the storage will report the failure. */
 static int
 show_folder(void)
 {
@@ -569,7 +569,7 @@ main(int argc, char **argv)
         status = start();
     bool is_started = !status;
     if (folder >= 0)
-        close(folder); /* the storage has it open */
+        close(folder); /* the storage has the folder open */
     if (is_started) {
         http_routes_started();
         daemon_ready(0, NULL);
@@ -581,7 +581,7 @@ main(int argc, char **argv)
     if (is_started && options.port_path)
         unlink(options.port_path);
     if (!is_started)
-        daemon_ready(status, failure); /* last: whoever tries again at once finds nothing in the way */
+        daemon_ready(status, failure); /* last: a new start at once finds nothing in the way */
     log_event(LOG_INFO, NULL, "stopped", "exit status %d", status);
     rcu_unregister_thread();
     log_close();

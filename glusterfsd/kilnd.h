@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the parts of kilnd's main program share. */
+/* The parts of kilnd's main program share these options and functions. */
 #ifndef KILN_GLUSTERFSD_KILND_H
 #define KILN_GLUSTERFSD_KILND_H
 
@@ -29,7 +29,7 @@ struct kilnd_options {
     unsigned ignored_count;
     const char *config_path;  /* --config; NULL: the default, if it exists */
     const char *management_path; /* --management-socket */
-    const char *state_dir;    /* --state; NULL: others keep the volumes */
+    const char *state_dir;    /* NULL: another program keeps the volumes */
     int volfile_port;         /* --port; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
     /* The configuration file names the socket, the address: other kilnds of this machine may have them. */
@@ -46,8 +46,8 @@ struct kilnd_options {
 /* Exit codes (management 1.6). */
 enum { EXIT_OPTION = 64, EXIT_PORT_TAKEN = 98 };
 
-/* hand-over.c: runs the stock program in this process's place when it was started as glusterfsd and not for a
- * brick; returns only when it was. First of all. */
+/* hand-over.c: runs the stock program in this process's place if this process was started as glusterfsd and
+ * not for a brick; returns only if it was started for a brick or by another name. First of all. */
 void hand_over_to_stock(char **argv);
 
 /* Fills *o from the command line, then from the configuration file (config.h). Does not return on --help,

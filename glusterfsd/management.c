@@ -18,16 +18,16 @@
 
 enum { EXIT_NOT_CONNECTED = 107, RETRY_MS = 3000, ERROR_BYTES = 1024 };
 
-enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and what it brings may be old */ };
+enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and its volfile may be old */ };
 
 struct managed {
     struct cds_list_head link;
-    char *name; /* NULL: the first one, until its volfile says it */
+    char *name; /* NULL: the first brick, before its volfile arrives */
     char *id;
-    char *id_before; /* while an attach is under way: of the brick that serves; NULL: none did */
+    char *id_before; /* while an attach is under way: the id of the serving brick; NULL: none */
     enum fetch fetch;
     bool has_digest;
-    struct volfile_digest digest; /* of what the brick was told last */
+    struct volfile_digest digest; /* of the volfile that the brick got last */
 };
 
 static struct {
@@ -99,7 +99,7 @@ management_add(const char *brick, const char *id)
     return 0;
 }
 
-/* Out of the list. NULL: it was not there. */
+/* Takes the brick out of the list. NULL: no such brick. */
 static struct managed *
 take_out(const char *brick, bool *is_last)
 {
@@ -113,7 +113,7 @@ take_out(const char *brick, bool *is_last)
     return b;
 }
 
-/* The id is what it was before. */
+/* Gives the brick its former id. */
 static void
 restore(const char *brick)
 {
@@ -155,7 +155,7 @@ management_not_attached(const char *brick, bool is_served)
     }
 }
 
-/* Names of all bricks, to be freed as one. NULL: no memory, or none. */
+/* Names of all bricks, in one block of memory for the caller to free. NULL: no memory, or no bricks. */
 static char **
 all_names(unsigned *count)
 {
@@ -200,11 +200,11 @@ sign_in_answered(struct rpc_reply *r, void *arg)
     int err = portmap_sign_reply(r);
 
     (void)arg;
-    if (err && err != -ENOTCONN) /* a lost connection is followed by one that signs in again */
+    if (err && err != -ENOTCONN) /* the connection after a lost connection signs in again */
         log_event(LOG_ERROR, NULL, "management-sign-in", "glusterd refuses to sign in a brick: %s",
                   strerror(-err));
     pthread_mutex_lock(&m.lock);
-    m.sign_ins -= m.sign_ins > 0; /* those of a new connection are nobody's to wait for */
+    m.sign_ins -= m.sign_ins > 0; /* no thread waits for the answers of a new connection */
     pthread_cond_broadcast(&m.changed);
     pthread_mutex_unlock(&m.lock);
 }
@@ -213,10 +213,10 @@ static void
 sign_out_answered(struct rpc_reply *r, void *arg)
 {
     (void)r;
-    (void)arg; /* the brick is going whatever glusterd says */
+    (void)arg; /* the brick goes, and no answer can change that */
 }
 
-/* Without a connection it is done when there is one. */
+/* Without a connection the brick is signed in when there is one. */
 static void
 sign_in(const char *brick)
 {
@@ -227,8 +227,8 @@ sign_in(const char *brick)
                   strerror(-err));
 }
 
-/* glusterd learns of the end of a process that cannot reach it by other ways. One that was started without a
- * glusterd has nobody to tell. */
+/* glusterd learns by other ways of the end of a process that cannot reach glusterd. A process that was
+ * started without glusterd signs nothing out. */
 static void
 sign_out(const char *brick)
 {
@@ -560,7 +560,7 @@ down(struct rpc_client *c, bool was_up, void *arg)
     answer_main(NULL, EXIT_NOT_CONNECTED, error);
 }
 
-/* glusterd's calls: volfiles may have changed. The others concern other processes. */
+/* glusterd's calls: volfiles may have changed. The other calls concern other processes. */
 static void
 called(struct rpc_client *c, const struct rpc_call_head *head, struct xdr *args, void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The lines of a family stand together, so the bricks are walked once for each family; those with one figure
- * a brick are rows of a table. What many lines need is made once, the sheet: labels and figures of bricks,
- * and what is told of the histogram of each of their fops. 80 busy bricks are 30,000 lines, 4 MB; an answer
- * of more than WHOLE_BYTES is written from the sheet in pieces while it is sent, the bricks long let go.
- * Families named gluster_* are those that gluster-prometheus has. */
+/* The lines of a family stand together, so each family walks all bricks; families with one figure a brick are
+ * rows of a table. Values that many lines need are made once, in the sheet: labels and figures of bricks, and
+ * the quantiles and buckets of the histogram of each of their fops. 80 busy bricks are 30,000 lines, 4 MB. An
+ * answer of more than WHOLE_BYTES is written from the sheet in pieces while it is sent, and the bricks have
+ * long been unpinned. Families named gluster_* are families of gluster-prometheus. */
 #include "glusterfsd/metrics.h"
 
 #include <config.h>
@@ -28,8 +28,8 @@ static const char openmetrics[] = "application/openmetrics-text; version=1.0.0; 
 static const char prometheus[] = "text/plain; version=0.0.4; charset=utf-8";
 
 /* The older format has no type info, and gives a counter the name of its samples. Its checker (promtool)
- * wants "_total" for counters alone and labels "quantile" for summaries alone, so names that
- * gluster-prometheus has made otherwise, and quantiles, have no type there. */
+ * wants "_total" for counters alone and labels "quantile" for summaries alone, so other names of
+ * gluster-prometheus, and quantiles, have no type there. */
 static void
 put_older_family(struct http_answer *a, const char *name, const char *type, const char *help)
 {
@@ -44,7 +44,7 @@ put_older_family(struct http_answer *a, const char *name, const char *type, cons
     http_printf(a, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix, type);
 }
 
-/* The rest of a family's name says its unit where it has one. */
+/* The end of a family's name is its unit, if the family has a unit. */
 static void
 family(struct http_answer *a, const char *name, const char *type, const char *help)
 {
@@ -54,7 +54,7 @@ family(struct http_answer *a, const char *name, const char *type, const char *he
         put_older_family(a, name, type, help);
 }
 
-/* A label's value; what is not UTF-8 becomes '?'. */
+/* A label's value; a byte that is not UTF-8 becomes '?'. */
 static void
 put_value(struct http_answer *a, const char *text)
 {
@@ -81,7 +81,7 @@ put_double(struct http_answer *a, double value)
 /* ---- what many lines need -------------------------------------------------------------------- */
 
 /* The edges of kiln_brick_fop_duration_seconds are edges of octaves: 2^11 ns to 2^35 ns, each four times the
- * one before. */
+ * edge before. */
 enum { EDGES = 13, EDGE_FIRST = 11, EDGE_STEP = 2 };
 #define QUANTILES 4
 static const double shares[] = {0, 0.5, 0.9, 0.99, 0.999, 1}; /* all but the outer ones are lines */
@@ -308,7 +308,7 @@ static const struct brick_row kiln_rows[] = {
 };
 /* clang-format on */
 
-/* `host` NULL: without. The dashboards know it by two names. */
+/* `host` NULL: without. The dashboards know the host by two names. */
 static void
 put_row(struct http_answer *a, const struct sheet *s, const struct brick_row *row, unsigned brick,
         const char *host)
@@ -552,7 +552,7 @@ enum { GLUSTER_ROWS = sizeof gluster_rows / sizeof gluster_rows[0],
 enum part {
     PART_GLUSTER,                           /* a part for each of the rows: of each brick a line */
     PART_KILN = PART_GLUSTER + GLUSTER_ROWS,
-    PART_UNBUILT = PART_KILN + KILN_ROWS,   /* of each brick the lines it needs */
+    PART_UNBUILT = PART_KILN + KILN_ROWS,   /* the lines that each brick needs */
     PART_PROFILE,                           /* as the first: of each fop of a brick a line */
     PART_CALLS = PART_PROFILE + PROFILE_ROWS,
     PART_HISTOGRAMS,
@@ -758,7 +758,7 @@ put_item(struct http_answer *a, const struct sheet *s, unsigned part, unsigned i
         put_end(a, s);
 }
 
-/* Adds items until the answer has so many bytes. False: that was all. */
+/* Adds items until the answer has so many bytes. False: no item is left. */
 static bool
 put_items(struct http_answer *a, struct sheet *s, size_t bytes)
 {

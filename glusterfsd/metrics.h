@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* metrics: GET /metrics, in OpenMetrics text (doc/metrics.md lists every family), and GET /top, what `kiln
- * top` shows (top-answer.c). thread: a handler's (glusterfsd/http.h). */
+/* metrics: GET /metrics, in OpenMetrics text (doc/metrics.md lists every family), and GET /top, the figures
+ * of `kiln top` (top-answer.c). thread: a handler's (glusterfsd/http.h). */
 #ifndef KILN_GLUSTERFSD_METRICS_H
 #define KILN_GLUSTERFSD_METRICS_H
 

@@ -18,8 +18,8 @@
 #include "event/worker.h"
 #include "log/log.h"
 
-/* Written by the main thread before workers may look at them. */
-static int manager = -1;       /* connected; -1: nobody wants to know */
+/* Written by the main thread before workers may look at these. */
+static int manager = -1;       /* connected; -1: no manager */
 static uint64_t watchdog_usec; /* 0: no signs of life are wanted */
 static bool is_watched;
 
@@ -28,7 +28,8 @@ static void watch_run(struct event_source *src, uint32_t events);
 static struct timer watch;
 static struct event_source beat = {.fd = -1, .fn = watch_run};
 
-/* A manager that does not read must not hold up a daemon. What cannot be sent is lost: the next will do. */
+/* A manager that does not read must not hold up a daemon. A message that cannot be sent is lost, and the next
+ * message makes up for the loss. */
 static int
 tell(const char *text)
 {
@@ -62,7 +63,7 @@ connect_to(const char *name)
     return err;
 }
 
-/* $WATCHDOG_USEC, if it is meant for this process. */
+/* $WATCHDOG_USEC, if the value is meant for this process. */
 static uint64_t
 read_watchdog(void)
 {
@@ -98,7 +99,7 @@ static void
 watch_due(struct timer *t)
 {
     const uint64_t one = 1;
-    ssize_t n = write(beat.fd, &one, sizeof one); /* fails when nobody has read for 2^64 of them */
+    ssize_t n = write(beat.fd, &one, sizeof one); /* fails after 2^64 unread beats */
 
     (void)t;
     (void)n;
@@ -112,7 +113,7 @@ watch_run(struct event_source *src, uint32_t events)
 
     (void)events;
     if (read(src->fd, &count, sizeof count) != sizeof count)
-        return; /* another worker has it */
+        return; /* another worker has the event */
     int err = tell("WATCHDOG=1");
     if (err)
         log_event(LOG_WARNING, NULL, "notify-watchdog", "the service manager could not be told: %s",

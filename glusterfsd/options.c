@@ -136,15 +136,15 @@ find_option(int key)
 
 /* Options on the command line, by key. */
 static bool is_given[KEYS];
-static struct config config; /* its values are kept in struct kilnd_options */
+static struct config config; /* the values are kept in struct kilnd_options */
 /* The place in the configuration file while an option of the file is taken; line 0: the command line. */
 static struct {
     const char *path;
     unsigned line;
 } source;
 
-/* Ends the process because of a wrong option. glusterd shows standard error to nobody, so a wrong line of the
- * file goes to the log of the brick, too. */
+/* Ends the process because of a wrong option. glusterd does not show the standard error of bricks, so a wrong
+ * line of the file goes to the log of the brick, too. */
 static void __attribute__((format(printf, 2, 3), noreturn))
 refuse_option(const struct argp_state *state, const char *fmt, ...)
 {
@@ -188,7 +188,7 @@ parse_port(struct argp_state *state, int key, const char *text)
 }
 
 /* Remembers the name of an ignored option. argp passes the key, not the word of the command line: the word is
- * the previous one, or the one before if the option has a separate argument. */
+ * the previous word, or the word before if the option has a separate argument. */
 static void
 note_ignored(struct kilnd_options *o, const struct argp_state *state)
 {
@@ -356,7 +356,8 @@ set_pool_option(struct argp_state *state, const char *text)
 
 static error_t take_option(int key, char *arg, struct argp_state *state);
 
-/* Options of a single process, and those that name its bricks: no file can give them for all. */
+/* Options of a single process, and options that name its bricks: no file can give such options for all
+ * processes. */
 static bool
 is_for_command_line(const struct argp_option *row)
 {
