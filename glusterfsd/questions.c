@@ -15,7 +15,8 @@
 
 enum { AGAIN_MS = 5000 };
 
-/* Names of the configuration file that another kilnd has; NULL: none. The timer's alone while it is armed. */
+/* Names of the configuration file that another kilnd has; NULL: none. The timer's alone while the timer is
+ * armed. */
 static const char *wanted_socket, *wanted_address;
 static struct timer again;
 static bool is_timed; /* `again` is initialised */

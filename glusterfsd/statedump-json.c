@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Layers write sections and key=value lines (log/dump.h); here these become JSON. Lines stay a list of pairs:
- * a key may come more than once in a section, and their order tells something. */
+/* Layers write sections and key=value lines (log/dump.h); this file makes JSON of these. Lines stay a list of
+ * pairs: a key may come more than once in a section, and the order of the lines has a meaning. */
 #include "glusterfsd/statedump-json.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct text {
     bool is_cut;
 };
 
-/* What does not fit is dropped: whoever writes goes on. */
+/* Drops the bytes that do not fit: the writer goes on. */
 static ssize_t
 text_write(void *cookie, const char *data, size_t size)
 {
@@ -49,7 +49,7 @@ text_write(void *cookie, const char *data, size_t size)
     return (ssize_t)size;
 }
 
-/* 0 or -ENOMEM. The text ends with a 0; it is the caller's. */
+/* 0 or -ENOMEM. The text ends with a 0 and becomes the caller's. */
 static int
 text_of_graph(struct graph *g, struct text *t)
 {
@@ -66,7 +66,7 @@ text_of_graph(struct graph *g, struct text *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* A line that was cut in its middle is left out: it has no newline. */
+/* Leaves out a line that was cut in its middle, which has no newline. */
 static void
 put_sections(struct http_answer *a, char *text)
 {
@@ -143,7 +143,7 @@ put_top(struct http_answer *a, struct figures *f)
     http_printf(a, "],\"bricks\":[");
 }
 
-/* `only` NULL: all. How many; or -ENOMEM. */
+/* `only` NULL: all. The number of bricks, or -ENOMEM. */
 static int
 put_bricks(struct http_answer *a, const struct figures *f, const char *only, size_t max)
 {
@@ -162,7 +162,7 @@ put_bricks(struct http_answer *a, const struct figures *f, const char *only, siz
     return count;
 }
 
-/* 0: it is none. */
+/* 0: no number. */
 static size_t
 wanted_bytes(const struct http_request *req)
 {

@@ -3,7 +3,7 @@
  * pools that hold most before all else. ?brick=PATH: of that brick alone; ?max_bytes=N: at most so much of
  * each brick's sections (4 MiB).
  *
- * thread: a handler's that may block (glusterfsd/http.h): layers lock what they tell of. */
+ * thread: a handler's that may block (glusterfsd/http.h), because layers lock the objects that they dump. */
 #ifndef KILN_GLUSTERFSD_STATEDUMP_JSON_H
 #define KILN_GLUSTERFSD_STATEDUMP_JSON_H
 

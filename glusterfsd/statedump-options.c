@@ -8,7 +8,7 @@
 
 #include "log/dump.h"
 
-/* Stock's keys. What a brick of Kiln keeps of fds, and of layers' contexts, is with the layers. */
+/* Stock's keys. In a brick of Kiln the layers keep the state of fds and of layers' contexts. */
 static const struct {
     const char *key;
     unsigned parts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* SIGUSR1: everything the process can say of itself, in a file that has its final name only when it is
- * complete (management 1.8). */
+/* SIGUSR1: the state of the whole process, in a file that gets its final name only when the file is complete
+ * (management 1.8). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "coro/stack-pool.h"
 #include "rpc/transport/transport.h"
 
-/* Where glusterd writes what it wants to know, whatever the dumps' folder is. */
+/* The folder in which glusterd puts the options of a dump. The folder of the dumps may be another. */
 #define OPTIONS_DIR "/var/run/gluster"
 
 static void
@@ -41,7 +41,7 @@ struct pool_dump {
     const char *section;
     unsigned number;
     bool wants_section;
-    bool is_left_out; /* the pool whose lines come */
+    bool is_left_out; /* the pool of the coming lines */
 };
 
 static void
@@ -91,7 +91,7 @@ dump_calls(struct dump *d)
     dump_line(d, "writes", "%llu", (unsigned long long)t.writes);
 }
 
-/* What lies beneath the pools. A figure that jemalloc was built without is left out. */
+/* The allocator beneath the pools. A figure that jemalloc was built without is left out. */
 static void
 dump_allocator(struct dump *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The answers to `volume status VOL mem|clients|client-list|inode|fd|callpool` (management 4.6). The CLI
- * stops, without a word, at the first key that it misses, so every key of that chapter is sent. */
+ * stops, without a word, at the first missing key, so every key of that chapter is sent. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
     STATUS_CALLPOOL = 16,
     STATUS_CLIENT_LIST = 128
 };
-/* entries of one answer; the sizes say how many there are */
+/* entries of an answer; the sizes have the full numbers */
 enum { INODES_MAX = 2000, FDS_MAX = 10000, CALLS_MAX = 2000 };
 
 /* Keys are made of numbers; the first error stays. */
@@ -36,7 +36,8 @@ struct teller {
     int err;
 };
 
-/* Every key is told once, so none is looked for among the thousands that are there already. */
+/* Every key is added once, so the function does not look for the key among the thousands that are there
+ * already. */
 static void
 append(struct teller *t, struct dict_pair pair, const char *format, va_list args)
 {
@@ -76,7 +77,7 @@ tell_text(struct teller *t, const char *value, const char *format, ...)
 
 /* ---- mem ------------------------------------------------------------------------------------- */
 
-/* From a line of the pools' own dump to a key of the CLI's. */
+/* From a line of the pools' own dump to a key of the CLI. */
 static const struct {
     const char *from, *to;
 } columns[] = {
@@ -88,9 +89,9 @@ enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 struct pools {
     struct teller t;
-    unsigned owner; /* only pools in which this one has objects; 0: all */
+    unsigned owner; /* only pools with objects of this owner; 0: all */
     int count;      /* told */
-    bool is_wanted; /* the pool whose lines are coming */
+    bool is_wanted; /* the pool of the coming lines */
     char value[COLUMNS][64];
 };
 
@@ -99,7 +100,7 @@ tell_pool(struct pools *p)
 {
     if (!p->is_wanted)
         return;
-    tell(&p->t, 0, "pool%d.max-stdalloc", p->count); /* nothing is got past the pools */
+    tell(&p->t, 0, "pool%d.max-stdalloc", p->count); /* no object bypasses the pools */
     for (unsigned i = 0; i < COLUMNS; i++)
         tell_text(&p->t, p->value[i], "pool%d.%s", p->count, columns[i].to);
     p->count++;
@@ -125,7 +126,7 @@ take_pool_line(void *arg, const char *key, const char *value)
 }
 
 /* The figures of the allocator beneath the pools. glibc counts only its own malloc, which is idle where
- * jemalloc is in its place. */
+ * jemalloc replaces it. */
 static struct mallinfo2
 allocator_figures(void)
 {
@@ -141,8 +142,9 @@ allocator_figures(void)
     return m;
 }
 
-/* The pools are the process's, so with several bricks each tells of those alone in which it has
- * objects: of 400 keys a brick, glusterd and the CLI cannot join those of 60 before the CLI gives up. */
+/* The pools are the process's, so with several bricks each brick reports only the pools in which it has
+ * objects: of 400 keys a brick, glusterd and the CLI cannot join those of 60 bricks before the CLI gives
+ * up. */
 static int
 answer_mem(const struct graph *g, struct dict *out)
 {
@@ -224,7 +226,7 @@ static void
 tell_inode(struct inode *inode, void *ctx, void *arg)
 {
     struct inodes *l = arg;
-    int refs = atomic_load(&inode->refs.n) - 1; /* one is the walk's */
+    int refs = atomic_load(&inode->refs.n) - 1; /* the walk has a reference */
     bool is_active = refs > 0;
     unsigned n = is_active ? l->active : l->lru;
     const char *list = is_active ? "active" : "lru";
@@ -244,7 +246,7 @@ tell_inode(struct inode *inode, void *ctx, void *arg)
     l->lru += !is_active;
 }
 
-/* Objects that the storage has something to remember of: all but those that nobody has used yet. */
+/* The objects for which the storage keeps state: all but the objects that no call has used yet. */
 static int
 answer_inodes(struct graph *g, struct dict *out)
 {
@@ -309,14 +311,14 @@ answer_fds(struct graph *g, struct dict *out)
 struct calls {
     struct teller t;
     int count;
-    const char *layer; /* whose calls are told */
+    const char *layer; /* the layer whose calls are listed */
 };
 
 struct call_of {
     int64_t uid, gid, pid, unique;
 };
 
-/* A call with one frame: where it is. */
+/* A call with one frame: the place of the call. */
 static void
 tell_call(struct calls *l, const struct call_of *who, const char *op, int type, const char *where)
 {
@@ -345,8 +347,8 @@ tell_parked(const struct parked_call *c, void *arg)
     return l->count < CALLS_MAX;
 }
 
-/* Calls that wait for others, which are those that can hang; the many that run for a moment are not listed.
- * And the question itself, as by stock. */
+/* Calls that wait for other calls, because such calls can hang. The many calls that run for a moment are not
+ * listed. The asking call is listed, too, as by stock. */
 static int
 answer_calls(struct graph *g, const struct status_asker *who, struct dict *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* For tests of whole bricks: the layers of a stock brick volfile over a fresh folder in /dev/shm, calls from
- * the top of such a brick without a client, and what a process holds: descriptors and pooled objects. Needs
- * root and trusted xattrs. */
+ * the top of such a brick without a client, and the descriptors and pooled objects of a process. Needs root
+ * and trusted xattrs. */
 #ifndef KILN_GLUSTERFSD_TEST_BRICK_STACK_H
 #define KILN_GLUSTERFSD_TEST_BRICK_STACK_H
 
@@ -48,7 +48,7 @@ process_setup(void)
     ck_assert_ptr_nonnull(mkdtemp(place));
     snprintf(path, sizeof path, "%s/log", place);
     ck_assert_int_eq(log_open(path), 0);
-    /* The sweeper would open descriptors of its own, at its own time. */
+    /* The sweeper would open its own descriptors, at its own time. */
     ck_assert_int_eq(mem_pools_set_option("pressure", "0"), 0);
     ck_assert_int_eq(graph_pools_init(), 0);
     ck_assert_int_eq(transport_pools_init(), 0);
@@ -119,7 +119,7 @@ held_now(void)
     return h;
 }
 
-/* What another thread still has in its hands (a connection's end, an RCU callback) may take a moment. */
+/* Objects that another thread still holds (a connection's end, an RCU callback) may take a moment to go. */
 static inline void
 expect_held(const struct held *want)
 {
@@ -137,7 +137,7 @@ expect_held(const struct held *want)
 
 /* ---- volfiles -------------------------------------------------------------------------------- */
 
-/* One layer: %s is the brick's folder wherever it stands. */
+/* A layer: each %s is the brick's folder. */
 struct layer_text {
     const char *name, *type, *options;
 };
@@ -171,7 +171,7 @@ enum { LAYERS = sizeof stock_layers / sizeof stock_layers[0] };
 /* How one volfile differs from stock's: in this layer, or in no layer (NULL). */
 struct twist {
     const char *layer;
-    const char *type;    /* instead of its own, or NULL */
+    const char *type;    /* instead of the layer's own, or NULL */
     const char *options; /* further lines, or NULL */
 };
 
@@ -231,7 +231,7 @@ stack_volfile(const char *dir, const struct twist *twists, size_t count)
     return v;
 }
 
-/* The same in a file beside the folder, whose name is written to `path`. */
+/* The same in a file beside the folder; `path` gets the file's name. */
 static inline void
 stack_file(char path[96], const char *dir, const struct twist *twists, size_t count)
 {
@@ -287,7 +287,7 @@ layer_of(struct graph *g, const char *type)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* What a caller keeps of a reply. */
+/* The part of a reply that a caller keeps. */
 struct answer {
     sem_t is_there;
     int err; /* 0, or an errno */
@@ -303,11 +303,11 @@ answer_take(struct call_stack *stk)
     a->err = stk->reply.op_ret < 0 ? stk->reply.op_errno : 0;
     a->stat = stk->reply.stat;
     a->fd = !a->err && stk->reply.fd ? fd_ref(stk->reply.fd) : NULL;
-    call_stack_free(stk); /* before the post: then the caller may let go of the graph */
+    call_stack_free(stk); /* before the post: after it the caller may let go of the graph */
     sem_post(&a->is_there);
 }
 
-static __thread uint8_t call_owner[4]; /* who wants locks: each thread sets its own */
+static __thread uint8_t call_owner[4]; /* the owner of locks: each thread sets its own */
 
 static inline struct call_stack *
 call_new(struct answer *a, enum fop fop)
@@ -321,7 +321,8 @@ call_new(struct answer *a, enum fop fop)
     return stk;
 }
 
-/* From the top of the brick; waits for the answer, wherever it is parked meanwhile. 0 or an errno. */
+/* Runs the call from the top of the brick; waits for the answer, wherever the call is parked meanwhile. 0 or
+ * an errno. */
 static inline int
 call_run(struct graph *g, struct call_stack *stk)
 {
@@ -372,7 +373,7 @@ call_on_fd(struct graph *g, enum fop fop, struct fd *fd, const char *payload)
     return call_run(g, stk);
 }
 
-/* A lock on the whole of an object, in a domain of its own; type FLOCK_*. */
+/* A lock on the whole of an object, in a separate domain; type FLOCK_*. */
 static inline int
 call_inodelk(struct graph *g, struct inode *inode, uint32_t type)
 {

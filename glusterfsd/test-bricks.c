@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A brick's life: whole stock stacks are attached and detached while calls run on them and on a neighbour;
- * what cannot be attached leaves nothing; options change as a whole or not at all. */
+/* A brick's life: whole stock stacks are attached and detached while calls run on them and on a neighbour; a
+ * failed attach leaves nothing behind; options change as a whole or not at all. */
 #include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 
@@ -30,7 +30,7 @@ teardown(void)
 
 /* ---- callers --------------------------------------------------------------------------------- */
 
-/* A thread that works on a brick whenever there is one of that name. */
+/* A thread that works on a brick whenever there is a brick of that name. */
 struct worker_thread {
     pthread_t thread;
     const char *brick;
@@ -42,7 +42,7 @@ static struct worker_thread callers[CALLERS];
 static atomic_bool is_over;
 static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
-static uint64_t calls_done[2]; /* of the one that stays, of the one that comes and goes */
+static uint64_t calls_done[2]; /* of the staying brick, of the other */
 
 static void
 made_progress(const char *brick)
@@ -63,7 +63,7 @@ wait_for_calls(unsigned which, uint64_t more)
     pthread_mutex_unlock(&progress_lock);
 }
 
-/* One file's life, with a lock that the others want too. A failure is counted: nothing here may fail. */
+/* A file's life, with a lock that the other threads want too. A failure is counted: nothing here may fail. */
 static unsigned
 one_file(struct graph *g, const char *brick, unsigned number)
 {
@@ -106,7 +106,7 @@ work(void *arg)
             continue;
         }
         w->failures += one_file(g, w->brick, w->number);
-        /* A second pin while the first is held: refused once the brick is on its way out, and the file is
+        /* A second pin while the first is held: refused when the brick is on its way out, and the file is
          * made all the same. */
         if (graph_pin(g)) {
             w->failures += one_file(g, w->brick, w->number);
@@ -158,8 +158,8 @@ START_TEST(a_brick_comes_and_goes_under_load)
     }
     wait_for_calls(0, CALLS_A_ROUND);
     callers_end();
-    /* The neighbour has had inodes and the like meanwhile; it is the descriptors that have to be as before.
-     */
+    /* The neighbour has had inodes and the like meanwhile; only the number of descriptors has to be as
+     * before. */
     ck_assert_uint_eq(held_now().descriptors, before.descriptors);
     ck_assert_int_eq(bricks_detach(stays), 0);
 }
@@ -188,7 +188,7 @@ START_TEST(nothing_of_a_brick_is_left)
 }
 END_TEST
 
-/* Detaching waits for whoever holds a pin, and nobody gets a new one. */
+/* Detaching waits for each holder of a pin, and no caller gets a new pin. */
 static void *
 detach_it(void *arg)
 {
@@ -211,7 +211,7 @@ START_TEST(a_pin_holds_the_brick)
     while (graph_pin(g))
         graph_unpin(g);
     ck_assert_ptr_null(bricks_find(comes));
-    ck_assert_uint_eq(one_file(g, comes, 0), 0); /* what runs, runs to its end */
+    ck_assert_uint_eq(one_file(g, comes, 0), 0); /* running calls run to their end */
     ck_assert_uint_eq(logged("brick-detached"), 0);
     graph_unpin(g);
     pthread_join(thread, NULL);
@@ -233,8 +233,8 @@ attach_text(const struct twist *twist, bool is_new, char error[512])
     return bricks_attach_volfile(stack_volfile(comes, twist, twist != NULL), NULL, is_new, error, 512);
 }
 
-/* The same volfile once more changes nothing, another one takes the place of the first; who wants a new brick
- * is refused. */
+/* The same volfile again changes nothing, another volfile replaces the first, and an attach that demands a
+ * new brick is refused. */
 START_TEST(a_name_is_given_once)
 {
     static const struct twist other = {"io-stats", NULL, " option latency-measurement on\n"};
@@ -261,7 +261,7 @@ START_TEST(a_name_is_given_once)
 }
 END_TEST
 
-/* Of a volfile that says what cannot be, the brick that serves learns nothing. */
+/* The serving brick takes nothing of a volfile with impossible options. */
 START_TEST(a_bad_attach_leaves_what_serves)
 {
     static const struct twist bad[] = {{"server", NULL, " option transport.socket.ssl-cert-depth -1\n"},
@@ -347,8 +347,8 @@ START_TEST(an_attach_waits_for_the_detach_under_way)
 }
 END_TEST
 
-/* As a volume that is stopped and started at once: whatever thread comes first, each finds what the one
- * before has left. */
+/* As a volume that is stopped and started at once: in any order of threads, each job finds the state that the
+ * job before has left. */
 START_TEST(jobs_of_a_brick_are_done_in_the_order_of_their_posting)
 {
     enum { ROUNDS = 100 };
@@ -402,7 +402,7 @@ START_TEST(what_a_job_cannot_do_it_says)
 }
 END_TEST
 
-/* Attached side by side; one of them cannot be. */
+/* Bricks are attached side by side, and the attach of one brick fails. */
 START_TEST(all_are_attached_or_the_first_reason_is_given)
 {
     enum { MANY = 20 };
@@ -433,8 +433,8 @@ END_TEST
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
-/* Also of a brick that was attached to a running process. Its countdown does not keep it from being detached
- * at once. */
+/* Also for a brick that was attached to a running process. The countdown does not keep the brick from being
+ * detached at once. */
 START_TEST(a_brick_whose_storage_fails_is_watched)
 {
     struct held before = held_now();
@@ -449,7 +449,7 @@ START_TEST(a_brick_whose_storage_fails_is_watched)
     ck_assert_ptr_eq(bricks_find(comes), g);
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);
-    brick_attach(comes); /* attached anew it is as good as any */
+    brick_attach(comes); /* attached anew the brick works again */
     ck_assert_int_eq(bricks_detach(comes), 0);
     ck_assert_uint_eq(logged("brick-failed"), 1);
     expect_held(&before);
@@ -463,7 +463,7 @@ static const struct bad_brick {
     const char *says;
 } bad_bricks[] = {
     {{"upcall", "features/unheard-of", NULL}, "the type features/unheard-of is not built"},
-    /* an option that is no such value, in every layer that has one */
+    /* a wrong value of an option, in every layer that has options */
     {{"posix", NULL, " option shared-brick-count many\n"}, "shared-brick-count"},
     {{"posix", NULL, " option reserve -1\n"}, "reserve"},
     {{"locks", NULL, " option notify-contention perhaps\n"}, "notify-contention"},
@@ -501,12 +501,12 @@ START_TEST(what_cannot_be_attached_leaves_nothing)
     ck_assert_int_eq(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
     brick_attach(stays);
     before = held_now();
-    for (int i = 0; i < 12; i++) { /* the log folds what comes so often; who asks is still told */
+    for (int i = 0; i < 12; i++) { /* the log folds frequent messages; each caller still gets the error */
         error[0] = '\0';
         struct graph *g =
             graph_new(brick_type_find, stack_volfile(comes, &b->twist, 1), NULL, error, sizeof error);
 
-        if (!b->says && g) { /* accepted: then it has to go as clean as it came */
+        if (!b->says && g) { /* accepted: the graph must free all that it took */
             graph_free(g);
             continue;
         }
@@ -590,7 +590,7 @@ is_on_path(struct graph *g, const struct xlator *layer, enum fop fop)
     return xl == layer;
 }
 
-/* The values that are in force, layer by layer, are all of one volfile. */
+/* The values in force, layer by layer, are all of one volfile. */
 static void
 expect_options(struct graph *g, bool is_other)
 {
@@ -637,7 +637,7 @@ START_TEST(options_change_under_load)
 }
 END_TEST
 
-/* A good change of every layer, and in one of them something that is not possible. */
+/* A good change of every layer, and an impossible change in one layer. */
 static const struct bad_brick bad_changes[] = {
     {{"posix", NULL, " option max-hardlinks -3\n"}, "max-hardlinks"},
     {{"locks", NULL, " option client-lock-limit many\n"}, "client-lock-limit"},
@@ -685,7 +685,7 @@ START_TEST(a_bad_value_changes_nothing)
 }
 END_TEST
 
-/* As glusterd changes a volume: one option that is refused does not keep the others out. */
+/* As glusterd changes a volume: a refused option does not keep the other options out. */
 START_TEST(a_brick_follows_what_it_can)
 {
     char error[512] = "";
@@ -696,7 +696,7 @@ START_TEST(a_brick_follows_what_it_can)
     struct held before = held_now();
     memcpy(twists, others, sizeof others);
     callers_start();
-    for (unsigned i = 0; i < BAD_CHANGES; i++) { /* once: the log counts what it is told too often */
+    for (unsigned i = 0; i < BAD_CHANGES; i++) { /* once: the log only counts frequent messages */
         const struct bad_brick *b = &bad_changes[i];
         bool is_layer = b->twist.type != NULL;
 
@@ -723,7 +723,8 @@ START_TEST(a_brick_follows_what_it_can)
 }
 END_TEST
 
-/* What the operator will run into at the next start is told now; debug layers are only passed over. */
+/* The log names at once the layers that the operator will miss at the next start; debug layers are only
+ * passed over. */
 START_TEST(a_layer_that_is_not_built_is_told)
 {
     static const struct twist cdc = {"upcall", "features/cdc", NULL};
@@ -794,7 +795,7 @@ START_TEST(a_brick_serves_without_what_is_not_built)
     callers_start();
     wait_for_calls(1, 3);
     callers_end();
-    /* told once, and again when it was off in between */
+    /* logged once, and again after the option was off */
     for (unsigned i = 0; i < 3; i++) {
         unsigned on = i & 1;
 
@@ -804,7 +805,7 @@ START_TEST(a_brick_serves_without_what_is_not_built)
         ck_assert_uint_eq(logged("feature-not-built"), i > 0 ? 4 : 3);
     }
     ck_assert_uint_eq(logged("option-refused"), 0);
-    /* what kiln(8) asks for is refused */
+    /* a change by kiln(8) would be refused */
     ck_assert_int_lt(graph_check(brick_type_find, g->volfile, true, error, sizeof error), 0);
     graph_unpin(g);
     ck_assert_int_eq(bricks_detach(comes), 0);

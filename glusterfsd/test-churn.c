@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* One brick is attached and detached over and over beside 80 busy ones. Nothing is left of it: threads,
- * descriptors, pooled objects, and the process is no larger than it was (3 %). KILN_CHURN_ROUNDS=1000 is the
- * long form. */
+/* A brick is attached and detached over and over beside 80 busy bricks. Nothing is left of that brick: no
+ * threads, descriptors or pooled objects, and the process is no larger than before (3 %).
+ * KILN_CHURN_ROUNDS=1000 is the long form. */
 #include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 
@@ -12,7 +12,7 @@
 enum { BUSY = 80, CALLERS = 4, ROUNDS = 30, WARM_UP = 100 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { IS_SANITIZED = 1 }; /* what it remembers of freed memory is no leak */
+enum { IS_SANITIZED = 1 }; /* the sanitizer's record of freed memory is no leak */
 #else
 enum { IS_SANITIZED = 0 };
 #endif
@@ -58,7 +58,7 @@ struct busy_thread {
 static struct busy_thread callers[CALLERS];
 static atomic_bool is_over;
 
-/* Failures of one file's life. */
+/* The failures in a file's life. */
 static unsigned
 one_file(const char *brick, unsigned number)
 {
@@ -82,8 +82,8 @@ one_file(const char *brick, unsigned number)
     return failures;
 }
 
-/* Each brick once at the least, whatever else the machine does meanwhile: the first call to a brick makes
- * what stays (contexts of its root), and a brick that the warm-up has not met would seem to leak. */
+/* Each brick gets a call at least once, on a busy machine too: the first call to a brick makes objects that
+ * stay (contexts of its root), and a brick without a call in the warm-up would seem to leak. */
 static void *
 work(void *arg)
 {
@@ -152,7 +152,7 @@ rss_pages(void)
     unsigned long size, rss = 0;
 
     for (int i = 0; i < 3; i++)
-        mem_pools_sweep_now(); /* what is cached, and the numbers of bricks that are gone, go back */
+        mem_pools_sweep_now(); /* cached objects, and numbers of former bricks, go back */
     malloc_trim(0);
     FILE *f = fopen("/proc/self/statm", "r");
 
@@ -167,7 +167,8 @@ START_TEST(nothing_is_left_of_a_brick_that_comes_and_goes)
     const char *wanted = getenv("KILN_CHURN_ROUNDS");
     unsigned rounds = wanted ? (unsigned)strtoul(wanted, NULL, 10) : ROUNDS;
 
-    /* Twice: what the threads of the first callers and a trim leave to the allocator the second take. */
+    /* Twice: the second round takes the memory that the threads of the first callers and a trim leave to the
+     * allocator. */
     churn(WARM_UP);
     rss_pages();
     churn(WARM_UP);

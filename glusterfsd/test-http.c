@@ -71,7 +71,7 @@ be_long(const struct http_request *req, struct http_answer *answer)
     http_put(answer, part, sizeof part);
 }
 
-/* Pieces of 1 to 150,001 letters, as many as the query says; one more than PIECES_MAX fails. */
+/* Pieces of 1 to 150,001 letters, as many as the query says; a piece more than PIECES_MAX fails. */
 enum { PIECES_MAX = 57, PIECE_GROWS = 2500, PIECE_BYTES_MAX = 1 + PIECES_MAX * PIECE_GROWS };
 static _Atomic unsigned pieces_begun, pieces_ended;
 struct pieces {
@@ -126,7 +126,7 @@ static void
 wait_at_gate(const struct http_request *req, struct http_answer *answer)
 {
     (void)req;
-    synchronize_rcu(); /* would hang in a read section, and crash in a thread that is not registered */
+    synchronize_rcu(); /* would hang in a read section, and crash in an unregistered thread */
     pthread_mutex_lock(&gate_lock);
     at_gate++;
     pthread_cond_broadcast(&gate_changed);
@@ -160,7 +160,8 @@ static const struct http_route routes[] = {
     {0},
 };
 
-/* A process that answers nobody over HTTP has neither libmicrohttpd nor what comes with it. */
+/* True if libmicrohttpd is loaded. A process without an HTTP listener has neither the library nor its
+ * dependencies. */
 static bool
 is_library_there(void)
 {
@@ -228,7 +229,7 @@ send_text(int fd, const char *text)
 {
     size_t len = strlen(text);
 
-    /* The other side may have closed: what it has said is read all the same. */
+    /* The other side may have closed: its answer is read all the same. */
     if (send(fd, text, len, MSG_NOSIGNAL) < 0)
         ck_assert(errno == EPIPE || errno == ECONNRESET);
 }
@@ -418,7 +419,7 @@ START_TEST(addresses_that_are_none)
 }
 END_TEST
 
-/* More than there may be, all silent in the middle of a request. */
+/* More connections than the limit, all silent in the middle of a request. */
 START_TEST(silent_connections_make_room)
 {
     int fds[3 * HTTP_CONNECTIONS];
@@ -434,7 +435,8 @@ START_TEST(silent_connections_make_room)
 }
 END_TEST
 
-/* Who has none but one connection keeps it, however many come from somewhere else. */
+/* An address with a single connection keeps that connection, however many connections come from another
+ * address. */
 START_TEST(one_address_does_not_push_out_another)
 {
     int fds[3 * HTTP_CONNECTIONS], one = dial_tcp();
@@ -445,7 +447,7 @@ START_TEST(one_address_does_not_push_out_another)
         fds[i] = dial_tcp_from(2);
         send_text(fds[i], "GET /public HT");
     }
-    /* The last one is answered, so all that came before it have been counted. */
+    /* The last request is answered, so all connections before have been counted. */
     expect(ask_over(dial_tcp_from(2), "GET /public HTTP/1.1" END "\r\n"), 200, "GET /public");
     expect(ask_over(one, "TP/1.1" END "\r\n"), 200, "GET /public");
     for (int i = 0; i < count; i++)
@@ -453,7 +455,7 @@ START_TEST(one_address_does_not_push_out_another)
 }
 END_TEST
 
-/* Asks for much, and reads no more than that an answer comes. */
+/* Asks for a large answer, and reads no more than its beginning. */
 static int
 ask_and_stop(unsigned host)
 {
@@ -466,7 +468,7 @@ ask_and_stop(unsigned host)
     return fd;
 }
 
-/* The rest of it comes. */
+/* The rest of the answer comes. */
 static bool
 is_whole(int fd)
 {
@@ -480,8 +482,8 @@ is_whole(int fd)
     return size > LONG_BYTES;
 }
 
-/* Answers that are asked for and not read: only so much of them is kept. Who is alone at his address keeps
- * his. */
+/* Answers that clients ask for and do not read: only so many bytes are kept. The only client of an address
+ * keeps its answer. */
 START_TEST(unread_answers_are_bounded)
 {
     int fds[HTTP_CONNECTIONS - 4], one = ask_and_stop(3);
@@ -499,8 +501,7 @@ START_TEST(unread_answers_are_bounded)
 }
 END_TEST
 
-/* The body of an answer in chunks, put together at its own place. Its length; -1: it does not end as it
- * should. */
+/* Joins the body of an answer in chunks, in place. The length; -1: the body does not end as it should. */
 static long
 join_chunks(char *bytes, size_t size)
 {
@@ -560,11 +561,11 @@ START_TEST(answers_in_pieces)
             ck_assert_uint_eq(same, 1 + n * PIECE_GROWS);
         }
     }
-    ck_assert_int_eq(ask_for_pieces(dial_unix(), PIECES_MAX + 1, all, ROOM), -1); /* it fails in the middle */
+    ck_assert_int_eq(ask_for_pieces(dial_unix(), PIECES_MAX + 1, all, ROOM), -1); /* fails in the middle */
     const char *head = ASK("HEAD /pieces?count=3");
     expect(head, 200, "\r\n\r\n");
     free(all);
-    int gone = dial_tcp(); /* who goes away in the middle */
+    int gone = dial_tcp(); /* a client that leaves in the middle */
     send_text(gone, "GET /pieces?count=57 HTTP/1.1\r\nHost: x\r\n\r\n");
     ck_assert_int_gt(recv(gone, answer, 1, 0), 0);
     close(gone);
@@ -599,14 +600,14 @@ START_TEST(handlers_that_block_hold_nobody_up)
 
     send_text(gone, "GET /wait HTTP/1.1" END "\r\n");
     wait_for_gate(1);
-    close(gone); /* its handler goes on, for nobody */
+    close(gone); /* its handler goes on */
     for (unsigned i = 1; i < WAITERS; i++) {
         fds[i] = dial_unix();
         send_text(fds[i], "GET /wait HTTP/1.1" END "\r\n");
     }
     wait_for_gate(WAITERS);
     expect(ASK("GET /wait"), 503, "too many such requests");
-    int other = dial_unix(); /* another row has threads of its own */
+    int other = dial_unix(); /* another row has its own threads */
     send_text(other, "GET /pause HTTP/1.1" END "\r\n");
     expect(ASK("GET /public"), 200, "GET /public");
     open_gate();
@@ -638,7 +639,7 @@ START_TEST(the_end_waits_for_handlers)
     pthread_join(opener, NULL);
     close(fd);
     ck_assert_int_eq(access(path, F_OK), -1);
-    ck_assert_int_eq(http_listen_unix(path, routes), 0); /* it can begin anew */
+    ck_assert_int_eq(http_listen_unix(path, routes), 0); /* listening can begin anew */
     expect(ASK("GET /public"), 200, "GET /public");
 }
 END_TEST

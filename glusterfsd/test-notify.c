@@ -30,7 +30,7 @@ listen_as(const char *name)
     return fd;
 }
 
-/* What comes next; false: nothing within this time. */
+/* The next message; false: no message within this time. */
 static bool
 hear(int fd, char *text, size_t size, int timeout_ms)
 {
@@ -67,7 +67,7 @@ get_stuck(struct worker_job *job)
     pthread_mutex_unlock(&in_the_way);
 }
 
-/* All workers hang in a lock: no sign of life comes until it is free. */
+/* All workers hang in a lock: no sign of life comes until the lock is free. */
 static void
 stop_all_workers(int fd)
 {
@@ -114,7 +114,7 @@ START_TEST(a_manager_hears_how_it_goes)
 }
 END_TEST
 
-/* WATCHDOG_PID names another process: the signs are its affair. */
+/* WATCHDOG_PID names another process, which sends the signs. */
 START_TEST(what_is_not_meant_for_it_is_not_heard)
 {
     char name[64], text[600];

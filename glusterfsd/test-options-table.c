@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* doc/options.md names every option of every layer, says of each what the code does, and names no other. Its
- * table of what is refused names each key of `volume set` that takes one value alone. */
+/* doc/options.md names every option of every layer with its effect in the code, and names no other option.
+ * Its table of refused keys names each key of `volume set` that takes a single value. */
 #include <check.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct row {
 
 static struct row rows[512];
 static size_t row_count;
-static char refusals[16384]; /* the text of the table of what is refused */
+static char refusals[16384]; /* the text of the table of refused keys */
 
 /* The next column of a table's row, without the spaces around it. */
 static void
@@ -139,7 +139,7 @@ check_option(const struct xlator_type *type, const struct option *o)
     effect_text(type, o, effect, sizeof effect);
     const struct row *r = row_of(type->name, key);
     ck_assert_msg(r != NULL, "%s: option %s (%s) has no row", type->name, key, effect);
-    /* What a family of keys does is its layer's secret. */
+    /* The effect of a family of keys is its layer's secret. */
     if (o->type != OPTION_PREFIX)
         ck_assert_msg(strcmp(r->effect, effect) == 0,
                       "%s: option %s: \"%s\" in the table, but \"%s\" in the code", type->name, key,
@@ -209,7 +209,7 @@ START_TEST(what_is_not_built_is_kept_and_says_what_that_means)
 
             if (!f)
                 continue;
-            ck_assert_int_eq(o->type, OPTION_STR); /* what graph_each_unbuilt() looks at */
+            ck_assert_int_eq(o->type, OPTION_STR); /* the type that graph_each_unbuilt() reads */
             ck_assert_ptr_null(o->text_default);
             ck_assert_uint_gt(strlen(f->without), 10);
             found++;

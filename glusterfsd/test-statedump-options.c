@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What the options file of a statedump says. */
+/* Parts and folder of a statedump, read from its options file. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ read_options(void)
 START_TEST(only_what_was_asked_for_is_wanted)
 {
     ck_assert_uint_eq(read_options().leaves_out, 0);
-    put("glusterdump.78.options", "mem=yes\n"); /* another process's */
+    put("glusterdump.78.options", "mem=yes\n"); /* of another process */
     ck_assert_uint_eq(read_options().leaves_out, 0);
     put("glusterdump.77.options", "mem=yes\niobuf=yes\n");
     ck_assert_uint_eq(read_options().leaves_out, DUMP_ALL & ~(unsigned)(DUMP_MEM | DUMP_IOBUF));
@@ -55,7 +55,7 @@ START_TEST(only_what_was_asked_for_is_wanted)
     ck_assert_uint_eq(read_options().leaves_out, DUMP_ALL);
     put("glusterdump.77.options", "colour=yes\nmem\n\n");
     ck_assert_uint_eq(read_options().leaves_out, 0);
-    put("glusterdump.options", "path=/srv/dumps\ncallpool=yes\n"); /* that of all processes comes first */
+    put("glusterdump.options", "path=/srv/dumps\ncallpool=yes\n"); /* the common file comes first */
     struct statedump_options o = read_options();
     ck_assert_uint_eq(o.leaves_out, DUMP_ALL & ~(unsigned)DUMP_CALLS);
     ck_assert_str_eq(o.dir, "/srv/dumps");

@@ -19,7 +19,7 @@ setup(void)
     top_sample_add_brick(&s, "/a")->bytes_read = 7;
     for (unsigned i = 0; i < 100; i++)
         histogram_add(&h, 100000);
-    top_sample_add_fop(&s, FOP_writev, 101, &h); /* one is under way */
+    top_sample_add_fop(&s, FOP_writev, 101, &h); /* a call is under way */
     histogram_clear(&h);
     histogram_add(&h, 5000000);
     top_sample_add_fop(&s, FOP_stat, 1, &h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GET /top[?ms=N][&slow=M]: what `kiln top` shows: what happened in the N milliseconds that follow, without N
- * since kilnd's start, and the M slowest calls of all bricks (without M all that are kept). JSON, a brick a
+/* GET /top[?ms=N][&slow=M]: the figures of `kiln top`: the rates of the following N milliseconds, without
+ * N since kilnd's start, and the M slowest calls of all bricks (without M all kept calls). JSON, a brick a
  * line:
  *
  *     {"seconds", "resident_bytes", "cpu_percent", "threads",
@@ -10,12 +10,13 @@
  *      "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent",
  *      "fops": [{"fop", "ops", "p50_us", "p99_us", "share"}],
  *      "client_list": [{"client", "peer", "received", "sent", "locks"}], "slow": [of the last ten minutes],
- *      "not_built": [{"layer", "option", "without"}, what the volume asks for in vain]}]}
+ *      "not_built": [{"layer", "option", "without"}, features that the volume asks for in vain]}]}
  *
- * A fop that nobody has called meanwhile is not told. A brick or client that is new counts from its start.
+ * A fop without calls in the period is left out. A new brick or client counts from its start.
  *
- * Why here and not in `kiln top`: counts of two moments with all buckets of all histograms, written as text,
- * read again and subtracted there, took three quarters of what the command took. */
+ * kilnd and not `kiln top` subtracts the samples, because the counts of two moments with all buckets of
+ * all histograms, written as text, read again and subtracted there, took three quarters of the command's
+ * time. */
 #include "glusterfsd/metrics.h"
 
 #include <inttypes.h>
@@ -111,13 +112,13 @@ struct top_work {
     const struct top_sample *before; /* NULL: the start */
     const struct figures *now;
     uint64_t period_ns;
-    uint64_t slow_ns;              /* calls that took less are not told */
+    uint64_t slow_ns;              /* faster calls are left out */
     struct histogram h, all;       /* of one fop; of one brick */
     struct fop_rates fops[FOP_COUNT]; /* of one brick */
     struct io_stats_slow slow[IO_STATS_SLOW_MAX]; /* of one brick */
 };
 
-/* What has been added; a count that has gone down is that of a brick or client that began anew. */
+/* The increase of a count. A smaller count than before belongs to a brick or client that began anew. */
 static uint64_t
 grown(uint64_t before, uint64_t now)
 {
@@ -154,7 +155,7 @@ put_microseconds(struct http_answer *a, const char *key, uint64_t ns)
 
 static const double shares[2] = {0.5, 0.99};
 
-/* Into w->fops and w->all. How many fops. */
+/* Fills w->fops and w->all. The number of fops. */
 static unsigned
 rate_fops(struct top_work *w, const struct brick_figures *b, const struct sample_brick *before)
 {
@@ -233,7 +234,7 @@ put_clients(struct http_answer *a, struct graph *g, const struct sample_brick *b
     http_put_text(a, "]");
 }
 
-/* In microseconds; a stage that is not known is null. */
+/* In microseconds; an unknown stage is null. */
 static void
 put_slow(struct http_answer *a, const struct io_stats_slow *s)
 {
@@ -263,7 +264,7 @@ slowest_ns(const struct brick_figures *b)
     return most;
 }
 
-/* Most bricks have none of the slowest: then no names are looked for. */
+/* Most bricks have none of the slowest calls: then the function looks for no names. */
 static void
 put_slowest(struct http_answer *a, const struct brick_figures *b, struct top_work *w)
 {
@@ -286,7 +287,7 @@ longest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* How long the last one took that is told. False: no memory. */
+/* Sets w->slow_ns to the duration of the fastest call that is still listed. False: no memory. */
 static bool
 find_slow(struct top_work *w, size_t wanted)
 {
@@ -397,7 +398,7 @@ put_pressure(struct http_answer *a, const char *key, int64_t hundredths)
         put_real(a, key, (double)hundredths / 100);
 }
 
-/* Of the whole machine, since the sample or since its boot. */
+/* The figures of the whole machine, since the sample or since its boot. */
 static void
 put_machine(struct http_answer *a, const struct top_work *w)
 {
@@ -465,7 +466,7 @@ answer_since(const struct top_sample *before, struct http_answer *a, size_t slow
     return is_well;
 }
 
-/* -1: no number, or one that is too large; `none` without the key. */
+/* -1: no number, or too large a number; `none` without the key. */
 static long
 query_number(const struct http_request *req, const char *key, long none, long most)
 {

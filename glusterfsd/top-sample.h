@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* top-sample: what all bricks had counted at a moment, packed, so that it can be taken from what they have
- * counted later. Of a histogram only buckets that are not empty are kept: 80 busy bricks are some 300 KB.
+/* top-sample: the counts of all bricks at a moment, packed, to be subtracted from later counts. Of a
+ * histogram only buckets that are not empty are kept: 80 busy bricks are some 300 KB.
  *
  *     bricks   [/b1 ...][/b2 ...]         each with a run of fops and one of clients
  *     fops     [writev ...][stat ...]     each with a run of buckets
  *     buckets  [12: 3][13: 9]
  *
- * Nothing of a brick is held: it may go while its sample stays.
+ * The sample holds nothing of a brick: a brick may go while its sample stays.
  *
  * thread: one at a time */
 #ifndef KILN_GLUSTERFSD_TOP_SAMPLE_H
@@ -23,7 +23,7 @@ struct histogram;
 
 struct sample_bucket {
     uint32_t bucket;
-    uint32_t count; /* modulo 2^32: between two samples are less */
+    uint32_t count; /* modulo 2^32: fewer calls come between two samples */
 };
 
 struct sample_fop {
@@ -59,19 +59,20 @@ struct top_sample {
     bool is_short; /* there was no memory */
 };
 
-/* The brick that is added. NULL: no memory, then nor later. */
+/* The new brick. NULL: no memory, for this brick and all later additions. */
 struct sample_brick *top_sample_add_brick(struct top_sample *s, const char *name);
 void top_sample_add_fop(struct top_sample *s, enum fop fop, uint64_t calls, const struct histogram *h);
 void top_sample_add_client(struct top_sample *s, const struct sample_client *client);
 
-/* All three: NULL when it was not there; `hint` is where it may be, and is found first. `s` NULL allowed. */
+/* All three functions: NULL when the sample has no such item; `hint` is the likely place, which is tried
+ * first. `s` NULL allowed. */
 const struct sample_brick *top_sample_brick(const struct top_sample *s, const char *name, size_t hint);
 const struct sample_fop *top_sample_fop(const struct top_sample *s, const struct sample_brick *b,
                                         enum fop fop);
 const struct sample_client *top_sample_client(const struct top_sample *s, const struct sample_brick *b,
                                               uint64_t id, size_t hint);
-/* What was counted since is left in `h`, unless it has less than the sample: then it began anew. `f` NULL
- * allowed. */
+/* Leaves the counts since the sample in `h`, unless `h` has less than the sample: then the brick began anew.
+ * `f` NULL allowed. */
 void top_sample_subtract(const struct top_sample *s, const struct sample_fop *f, struct histogram *h);
 
 void top_sample_free(struct top_sample *s);

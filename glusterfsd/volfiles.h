@@ -8,11 +8,11 @@
 
 struct volfile;
 
-/* Reads the file and gives its options to the brick that serves (`name` NULL: the name that the file says),
- * as graph_follow() does; then clients that have their own volfiles from this process are told to fetch
- * them again, also when the brick's own file could not be used. A failure is logged, and the brick keeps
- * its options. `prepare` is called for the volfile before it is used: 0 or -errno with a text. Returns at
- * once; the work has a thread of its own. */
+/* Reads the file and gives its options to the serving brick (`name` NULL: the name in the file), as
+ * graph_follow() does. Then tells the clients that have their own volfiles from this process to fetch these
+ * again, also when the brick's own file could not be used. A failure is logged, and the brick keeps its
+ * options. `prepare` is called for the volfile before its use: 0 or -errno with a text. Returns at once; the
+ * work has a separate thread. */
 void volfiles_reread(const char *path, const char *name,
                      int (*prepare)(struct volfile *v, char *error, size_t error_size));
 
