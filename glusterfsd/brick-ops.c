@@ -232,7 +232,7 @@ not_attached(const char *name)
         graph_unpin(g);
 }
 
-/* In the thread that has done it. */
+/* In the thread of the attach. */
 static void
 attached(int err, const char *error, void *arg)
 {
@@ -248,7 +248,7 @@ attached(int err, const char *error, void *arg)
     free(a);
 }
 
-/* Takes the volfile over. 0: the request is answered when it is done. */
+/* Takes the volfile over. 0: the request is answered when the attach is done. */
 static int
 begin_attach(struct rpc_request *req, struct volfile *v, const char *path)
 {
@@ -333,7 +333,7 @@ terminate(struct rpc_request *req)
     free(name);
 }
 
-/* ---- what is for other processes ------------------------------------------------------------- */
+/* ---- requests for other processes ------------------------------------------------------------ */
 
 static void
 for_others(struct rpc_request *req)

@@ -32,7 +32,7 @@ struct brick {
     bool is_busy;         /* an operation has the brick */
     bool has_failed;      /* its storage; for good */
     unsigned waiting;     /* operations that wait for the brick */
-    struct timer timer;   /* FAILED: when it is detached */
+    struct timer timer;   /* FAILED: due when the brick is detached */
     struct volfile_digest digest;
 };
 
@@ -674,7 +674,7 @@ struct start {
     const char *const *paths, *const *names;
     unsigned count;
     atomic_uint next;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     unsigned failed_at;   /* the first brick that has failed; count: none */
     int err;
     char *error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* config: reads a configuration file of kilnd: lines KEY = VALUE, empty lines, and comments behind a '#' at
- * the beginning of a line. Blanks around key and value do not count. A value ends with its line, so it may
- * contain '#', '=' and quotes, which have no meaning.
+ * the beginning of a line. Blanks around key and value do not count. A value ends with its line, so a value
+ * may contain '#', '=' and quotes, which have no meaning.
  *
  * thread: the main thread, before there are others. */
 #ifndef KILN_GLUSTERFSD_CONFIG_H

@@ -35,7 +35,7 @@ int daemon_next_signal(const sigset_t *signals);
 /* As many descriptors as the kernel and our rights allow, up to a million. Once, before anything looks at the
  * limit. A failure to raise the limit is logged. */
 void daemon_raise_descriptor_limit(void);
-/* Writes and locks the pid file. 0, -EAGAIN (another daemon holds it), -errno. */
+/* Writes and locks the pid file. 0, -EAGAIN (another daemon holds the lock), -errno. */
 int pidfile_write(const char *path);
 /* Lets go of the pid file; `is_kept`: the file stays. */
 void pidfile_close(bool is_kept);

@@ -401,7 +401,7 @@ peer_heard(struct http_listener *l, struct MHD_Connection *c)
     return p;
 }
 
-/* ---- who makes room -------------------------------------------------------------------------- */
+/* ---- closing connections to make room -------------------------------------------------------- */
 
 /* An IPv6 host has a whole /64 to choose from. */
 static uint64_t

@@ -127,7 +127,7 @@ void http_put_number(struct http_answer *answer, uint64_t number, unsigned decim
 void http_printf(struct http_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* `text` as a JSON string, with its quotes. A byte that is not UTF-8 becomes U+FFFD. */
 void http_put_json_string(struct http_answer *answer, const char *text);
-/* The answer is an error: {"error": text}; what was added so far is dropped. */
+/* The answer becomes an error: {"error": text}; everything added so far is dropped. */
 void http_fail(struct http_answer *answer, unsigned status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

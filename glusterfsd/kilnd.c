@@ -81,8 +81,8 @@ give_up(int status, const char *fmt, ...)
     return status;
 }
 
-/* Given values go behind the file's own, so that they win; the first of several on the command line is added
- * last. */
+/* Given values go behind the file's own, so that the given values win; the first of several on the command
+ * line is added last. */
 static int
 apply_xlator_options(struct volfile *v, char *error, size_t error_size)
 {
@@ -109,7 +109,7 @@ no_brick_left(void)
     kill(getpid(), SIGALRM);
 }
 
-/* A brick whose storage has failed is going: glusterd shall not send clients here. */
+/* A brick with failed storage is going: glusterd shall not send clients here. */
 static void
 brick_failed(const char *name)
 {
@@ -205,7 +205,7 @@ attach_all(void)
         return attach_from_glusterd();
     if (!options.state_dir)
         return attach_bricks();
-    front_attach(); /* a brick that does not start is no reason to serve none */
+    front_attach(); /* a brick that does not start must not stop the others */
     return 0;
 }
 
@@ -393,7 +393,8 @@ stop(void)
     mem_pools_fini();
 }
 
-/* --check of one volfile: prints a problem on standard output. False: a brick of it would not start. */
+/* --check of a volfile: prints a problem on standard output. False: a brick of this volfile would not
+ * start. */
 static bool
 check_volfile(const char *path)
 {

@@ -33,7 +33,7 @@ struct managed {
 static struct {
     struct management_options options;
     struct rpc_client *client; /* written by start and stop */
-    pthread_mutex_t lock;      /* what follows */
+    pthread_mutex_t lock;      /* for the members below */
     pthread_cond_t changed;
     struct cds_list_head bricks;
     const char *first_id;      /* the main thread waits for this volfile */

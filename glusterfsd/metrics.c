@@ -78,7 +78,7 @@ put_double(struct http_answer *a, double value)
         http_printf(a, "%.17g", value);
 }
 
-/* ---- what many lines need -------------------------------------------------------------------- */
+/* ---- values for many lines ------------------------------------------------------------------- */
 
 /* The edges of kiln_brick_fop_duration_seconds are edges of octaves: 2^11 ns to 2^35 ns, each four times the
  * edge before. */
@@ -542,7 +542,7 @@ put_process(struct http_answer *a, const struct figures *f, const char *host)
     put_one(a, "kiln_received_records", "counter", "Calls that arrived", (double)t->records);
 }
 
-/* ---- all of it, part by part ----------------------------------------------------------------- */
+/* ---- the answer, part by part ---------------------------------------------------------------- */
 
 enum { GLUSTER_ROWS = sizeof gluster_rows / sizeof gluster_rows[0],
        KILN_ROWS = sizeof kiln_rows / sizeof kiln_rows[0],

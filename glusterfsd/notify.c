@@ -38,7 +38,7 @@ tell(const char *text)
     return send(manager, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* ---- what the manager has said --------------------------------------------------------------- */
+/* ---- the manager's variables ----------------------------------------------------------------- */
 
 static int
 connect_to(const char *name)
@@ -148,7 +148,7 @@ end_watch(void)
     close(beat.fd);
 }
 
-/* ---- how it goes ----------------------------------------------------------------------------- */
+/* ---- the states of the process --------------------------------------------------------------- */
 
 int
 notify_ready(const char *status)

@@ -422,7 +422,7 @@ take_config_line(struct argp_state *state, const struct config_line *line)
         (void)take_option(row->key, line->value, state);
 }
 
-/* Takes the options of the file, after those of the command line. */
+/* Takes the options of the file, after the options of the command line. */
 static void
 take_config(struct argp_state *state)
 {

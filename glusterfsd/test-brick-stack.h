@@ -91,7 +91,7 @@ process_teardown(void)
     strcpy(place + strlen(place) - 6, "XXXXXX");
 }
 
-/* ---- what it holds --------------------------------------------------------------------------- */
+/* ---- objects of the process ------------------------------------------------------------------ */
 
 struct held {
     unsigned descriptors;

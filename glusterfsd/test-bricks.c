@@ -456,7 +456,7 @@ START_TEST(a_brick_whose_storage_fails_is_watched)
 }
 END_TEST
 
-/* ---- what cannot be attached ----------------------------------------------------------------- */
+/* ---- failed attaches ------------------------------------------------------------------------- */
 
 static const struct bad_brick {
     struct twist twist;
@@ -753,7 +753,7 @@ START_TEST(a_layer_that_is_not_built_is_told)
 }
 END_TEST
 
-/* ---- what is not built ----------------------------------------------------------------------- */
+/* ---- features that are not built ------------------------------------------------------------- */
 
 static const struct twist unbuilt[] = {
     {"quota", NULL, " option server-quota on\n"},

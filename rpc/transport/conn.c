@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* A connection's life: a listener or dialler makes the connection, the loop registers it, the thread that
- * sees a failure kills it, `closed` follows when no thread can call a record handler any more, and the last
- * reference frees it. */
+/* A connection's life: a listener or dialler makes the connection and registers it with the loop. A thread
+ * that sees a failure kills the connection. `closed` follows when no thread can call a record handler any
+ * more. The last reference frees the memory. */
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -23,7 +23,7 @@ enum { QUIET_LOOK_MS = 5, QUIET_LOOKS = 4, QUIET_MAX_MS = 500 }; /* of transport
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t emptied;
-    struct cds_list_head conns; /* those whose `closed` has not returned */
+    struct cds_list_head conns; /* connections whose `closed` has not returned */
     unsigned count;
     struct transport_stats past; /* of connections that are gone */
     struct mem_pool *pool;
@@ -78,7 +78,7 @@ conn_busy_get(struct conn *c)
 void
 conn_busy_put(struct conn *c)
 {
-    /* by any worker: this one may accept connections without an end in a flood, and those that it has closed
+    /* by any worker: this worker may accept connections without an end in a flood, and its closed connections
      * would count until then */
     if (atomic_fetch_sub(&c->busy, 1) == 1)
         worker_post_any(&c->closed_job);
@@ -147,7 +147,7 @@ conn_kill(struct conn *c)
     send_free_chunks(queue);
     flow_less(c);
     shutdown(c->src.fd, SHUT_RDWR);
-    if (is_registered) /* else conn_register() sees that it is dead, or it was refused */
+    if (is_registered) /* else conn_register() sees the dead connection, or `accepted` refused it */
         event_remove(&c->src);
 }
 
@@ -159,7 +159,7 @@ conn_close(struct conn *c)
     conn_kill(c);
 }
 
-/* Adds up the clients that have logged in, and those of them with requests that are not done. */
+/* Counts the clients that have logged in, and the clients among them with unfinished requests. */
 static void
 count_clients(unsigned *clients, unsigned *busy)
 {
@@ -199,7 +199,7 @@ transport_close_all(void)
 {
     struct conn *c;
 
-    /* held over system calls: nothing but the end of connections waits for it */
+    /* held over system calls: only the end of connections waits for the lock */
     pthread_mutex_lock(&transport.lock);
     cds_list_for_each_entry (c, &transport.conns, link)
         conn_close(c);
@@ -291,7 +291,7 @@ conn_new(int fd, const struct conn_origin *from, const struct transport_ops *ops
     if (from->peer)
         c->peer = *from->peer;
     else if (getpeername(fd, (struct sockaddr *)&c->peer, &size))
-        c->peer.ss_family = AF_UNSPEC; /* it has hung up already: the first read will tell */
+        c->peer.ss_family = AF_UNSPEC; /* the peer has hung up already: the first read will tell */
     unmap_v4(&c->peer);
     return c;
 }

@@ -148,8 +148,8 @@ own_address(const struct sockaddr_storage *to, socklen_t to_bytes, struct sockad
     return err;
 }
 
-/* A machine reaches an address of its own from the same address. Addresses of one link are left to TCP: their
- * text does not say of which. */
+/* A machine reaches its own address from the same address. Link-local addresses are left to TCP, because
+ * their text does not name the link. */
 static int
 find_own(const struct sockaddr_storage *to, socklen_t to_bytes, struct sockaddr_storage *out)
 {

@@ -57,9 +57,9 @@
 struct batch {
     struct worker_job help;
     atomic_bool is_help_posted;
-    struct cds_list_head stalled; /* link: it waits until the peer has read (flow.c) */
+    struct cds_list_head stalled; /* link: the batch waits until the peer has read (flow.c) */
     atomic_bool is_stalled;
-    struct refcount refs; /* the worker that read it, `help` while it is posted, the list of the stalled */
+    struct refcount refs; /* the worker that read the batch, `help` while posted, the list of the stalled */
     struct conn *c;       /* kept busy */
     uint64_t arrived;     /* ticks: before the first was read */
     unsigned count;
@@ -105,7 +105,7 @@ receive_fini(struct conn *c)
     admit_buffers(c, 0);
 }
 
-/* ---- who reads ------------------------------------------------------------------------------- */
+/* ---- the reader ------------------------------------------------------------------------------ */
 
 static bool
 reader_acquire(struct conn *c, unsigned flags)
@@ -165,7 +165,7 @@ batch_new(struct conn *c)
     atomic_init(&b->next, 0);
     atomic_init(&b->is_help_posted, false);
     atomic_init(&b->is_stalled, false);
-    atomic_fetch_add(&c->busy, 1); /* the caller keeps it busy too: it was not 0 */
+    atomic_fetch_add(&c->busy, 1); /* the caller keeps the connection busy too: not 0 before */
     return b;
 }
 
@@ -277,14 +277,14 @@ batch_stalls(struct batch *b)
     if (!flow_replies_full(b->c))
         return false;
     send_flush(b->c);
-    if (atomic_exchange(&b->is_stalled, true)) /* another worker has seen to it */
+    if (atomic_exchange(&b->is_stalled, true)) /* another worker has stalled the batch */
         return true;
     refcount_get(&b->refs);
     if (flow_stall(b->c, &b->stalled))
         return true;
     atomic_store(&b->is_stalled, false);
     refcount_put(&b->refs); /* never the last */
-    batch_post_help(b);     /* it may have come and gone meanwhile */
+    batch_post_help(b);     /* the job may have come and gone meanwhile */
     return false;
 }
 
@@ -295,7 +295,7 @@ receive_restart_batches(struct cds_list_head *batches)
 
     cds_list_for_each_entry_safe(b, next, batches, stalled)
     {
-        /* before the flag is looked at: a job that is under way sees one or the other */
+        /* before the flag is looked at: a running job sees one of the two */
         atomic_store(&b->is_stalled, false);
         if (atomic_exchange(&b->is_help_posted, true))
             batch_unref(b);
@@ -366,7 +366,7 @@ fragments_max(const struct conn *c)
     return conn_is_trusted(c) ? FRAGMENTS_MAX : FRAGMENTS_MAX_LOGIN;
 }
 
-/* Collects the mark, which may arrive in parts. True when it is whole. */
+/* Collects the mark, which may arrive in parts. True when the mark is whole. */
 static bool
 take_mark(struct conn *c)
 {
@@ -375,7 +375,7 @@ take_mark(struct conn *c)
     return c->mark_have == TRANSPORT_MARK_BYTES;
 }
 
-/* The mark is none: the peer has TLS and this side has not, or the other way round. */
+/* The bytes are no mark: the peer has TLS and this side has not, or the other way round. */
 static int
 refuse_other_kind(struct conn *c)
 {
@@ -459,8 +459,8 @@ take_fragment(struct conn *c)
     c->fragment_left -= (uint32_t)n;
 }
 
-/* A request for a lock may wait for long and would keep a megabyte if it came between large writes: so a
- * small record is copied out of a large buffer. Without memory the record stays where it is. */
+/* A request for a lock may wait for long and, between large writes, would keep a megabyte: so a small record
+ * is copied out of a large buffer. Without memory the record stays where it is. */
 static void
 move_small_record(struct conn *c, struct batch *b)
 {
@@ -585,7 +585,7 @@ next_buffer_size(const struct conn *c, size_t moved)
         return size;
     size_t left = record_left(c), may = r->bytes * GROWTH;
 
-    if (!conn_is_trusted(c)) /* the whole record, without marks: make_room() gives theirs back */
+    if (!conn_is_trusted(c)) /* the whole record; make_room() gives marks back */
         return TRANSPORT_RECORD_MAX_LOGIN;
     if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; unwritten pages cost nothing */
         return moved + (left > size ? left : size);

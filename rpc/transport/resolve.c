@@ -125,7 +125,7 @@ resolve_start(struct resolve *r, const char *host, uint16_t port)
     memcpy(q->host, host, bytes);
     snprintf(q->service, sizeof q->service, "%u", port);
     q->asker = r;
-    pthread_mutex_lock(&resolver.lock); /* held over pthread_create(): only others that ask wait for it */
+    pthread_mutex_lock(&resolver.lock); /* held over pthread_create(): only other askers wait */
     int err = grow_locked();
 
     if (!err) {

@@ -25,7 +25,7 @@ struct resolve {
     int err;
 };
 
-/* An address in digits, at once: 0, -EADDRNOTAVAIL (it is a name), -ENOMEM. */
+/* An address in digits, at once: 0, -EADDRNOTAVAIL (a name), -ENOMEM. */
 int resolve_digits(const char *host, uint16_t port, struct addrinfo **out);
 
 /* Asks. 0: `done` is posted later, once, unless resolve_cancel() takes the question back. -ENOMEM, -EAGAIN

@@ -2,17 +2,17 @@
 
 /* Messages out: a queue of pieces a connection, sent by one thread at a time.
  *
- * Small heads are copied one after another into one buffer, so a batch of small replies is one piece of any
- * length; payloads are separate pieces, by reference. A thread that queues a message also sends, unless the
- * thread runs a batch of that connection: the end of the batch sends. A thread that finds another thread
- * sending leaves its message to that sender, which looks at the queue again before the sender stops.
+ * Small heads are copied one after another into a buffer, so a batch of small replies is a single piece;
+ * payloads are separate pieces, by reference. A thread that queues a message also sends, unless the thread
+ * runs a batch of that connection: the end of the batch sends. A thread that finds another thread sending
+ * leaves its message to that sender, which looks at the queue again before the sender stops.
  *
  * A message is queued as a whole or not at all. On a connection that we opened, small calls go out without
  * memory, too: there are some spare pieces and buffers for them.
  *
- * When the socket is full the rest waits for EPOLLOUT. TCP reports that only after a sender found no room, so
- * it is in the set from the start; a unix socket reports it whenever the peer has read something, so there it
- * is asked for only while something waits.
+ * When the socket is full the rest waits for EPOLLOUT. TCP reports EPOLLOUT only after a sender found no
+ * room, so a TCP socket has EPOLLOUT in its set from the start. A unix socket reports EPOLLOUT whenever the
+ * peer has read something, so the sender asks for the event only while a message waits.
  */
 #include <assert.h>
 #include <errno.h>
@@ -409,7 +409,7 @@ send_some_locked(struct conn *c, int *err)
         return false;
     }
     if (failed == EAGAIN || failed == EWOULDBLOCK) {
-        if (c->is_writable_again) /* the event came before we could say that we wait for it */
+        if (c->is_writable_again) /* the event came before this thread was ready to wait */
             return true;
         c->is_blocked = true;
         *err = want_out_locked(c, true);

@@ -165,7 +165,7 @@ converse(void)
     ck_assert_uint_eq(conn_bytes_in(atomic_load(&mine)), 12);
 }
 
-/* A listening socket whose backlog is full: a SYN to it is not answered. */
+/* A listening socket whose backlog is full: the kernel answers no SYN. */
 static uint16_t
 deaf_port(int fds[3])
 {

@@ -349,7 +349,7 @@ others_are_served(void)
     peer_free(&p);
 }
 
-/* ---- what works ------------------------------------------------------------------------------ */
+/* ---- connections that work ------------------------------------------------------------------- */
 
 START_TEST(records_of_all_sizes_come_back)
 {
@@ -449,7 +449,7 @@ START_TEST(replaced_files_count_for_new_connections)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static bool
 peer_is_served(const char *name, const char *trusts, int version)

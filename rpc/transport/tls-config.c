@@ -157,7 +157,7 @@ tls_config_is_same(const struct tls_config *a, const struct tls_config *b)
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
 
-/* FNV-1a. A stamp is only compared with the one before. */
+/* FNV-1a. A stamp is only compared with the stamp before. */
 static void
 stamp_add(uint64_t *stamp, const void *bytes, size_t count)
 {
@@ -241,7 +241,8 @@ stamp_now(const struct tls_config *c)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* The reason is the first error of OpenSSL's queue, which is emptied: the others follow from it. */
+/* The reason is the first error of OpenSSL's queue, because the later errors follow from it. The queue is
+ * emptied. */
 static int
 load_fails(struct reason *why, const char *path, const char *word)
 {

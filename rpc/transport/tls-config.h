@@ -6,7 +6,7 @@
  * loaded, the former context stays in use and the error is logged: files that are replaced one after another
  * must not end a service. Connections keep the context they began with.
  *
- * thread: any. Functions that read files say so; they must not run on a worker. */
+ * thread: any. Functions that read files say so in their comments, and must not run on a worker. */
 #ifndef KILN_TRANSPORT_TLS_CONFIG_H
 #define KILN_TRANSPORT_TLS_CONFIG_H
 
@@ -50,7 +50,7 @@ int tls_management_word(const char *text, bool *is_on);
  * TLS_SECURE_ACCESS exists. Once, in the main thread, before the first connection. 0 or -errno with a
  * reason. Reads files. */
 int tls_management_begin(bool given, bool is_on, struct reason *why);
-/* The config of management connections, lent for the life of the process; NULL: they are plain. */
+/* The config of management connections, lent for the life of the process; NULL: plain connections. */
 struct tls_config *tls_management(void);
 
 #endif

@@ -25,7 +25,7 @@ struct tls_options {
         OPT_STR(type, member.ec_curve, "transport.socket.ssl-ec-curve", NULL),                               \
         OPT_INT(type, member.depth, "transport.socket.ssl-cert-depth", OPT_DEFAULT(TLS_DEPTH_DEFAULT), 0, 100)
 
-/* Their keys, for xlator_type.at_start: a change of them takes effect at the next start. */
+/* The keys of these options, for xlator_type.at_start: a change takes effect at the next start. */
 #define TLS_OPTION_KEYS                                                                                      \
     "transport.socket.ssl-enabled", "transport.socket.ssl-own-cert", "transport.socket.ssl-private-key",     \
         "transport.socket.ssl-ca-list", "transport.socket.ssl-crl-path", "transport.socket.ssl-cipher-list", \

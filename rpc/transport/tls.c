@@ -21,8 +21,8 @@
 #include "rpc/transport/transport-internal.h"
 
 enum { TLS_THREADS_MAX = 2, NAME_BYTES = 256, FAILURE_BYTES = 384, TLS_ADDRESS_SLOTS = 4096 };
-/* Steps of one address in the queue, so that a flood delays others by a fraction of a second. A host with
- * more mounts connects in turns: refused clients come again. */
+/* Steps of an address in the queue, so that a flood delays other addresses by a fraction of a second. A host
+ * with more mounts connects in turns: refused clients come again. */
 enum { TLS_WAITING_MAX = 256 };
 
 #define RECORD_BYTES 16384
@@ -47,7 +47,7 @@ struct tls {
     bool is_dry; /* a step has read all bytes there were */
     bool is_fresh; /* open, and the queue of messages has not been told */
     struct cds_list_head link; /* in the queue of steps, under its lock */
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     SSL *ssl;
     struct iobuf *out; /* ciphertext [out_start, out_end) is to be sent */
     size_t out_start, out_end;
@@ -514,7 +514,7 @@ step_run(struct tls *t)
     bool has_left = atomic_load(&c->reader) & READER_HANGUP;
 
     pthread_mutex_lock(&t->lock);
-    if (!t->ssl && has_left) /* no signature for a peer that does not wait for it */
+    if (!t->ssl && has_left) /* no signature for a peer that has left */
         fail_locked(t, -ECONNRESET, "the peer left before the handshake");
     if (atomic_load(&t->phase) == SHAKING)
         shake_locked(t);
@@ -522,7 +522,7 @@ step_run(struct tls *t)
     worker_post_any(&c->read_job); /* the reader again */
 }
 
-/* A connection that this side has opened has no bound: its own side chose to open it. */
+/* A connection that this side has opened has no bound. */
 static bool
 is_bounded(const struct tls *t)
 {

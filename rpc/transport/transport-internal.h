@@ -86,10 +86,10 @@ struct conn {
     struct record partial;   /* the present record, as far as it has arrived */
     unsigned starved;        /* how often in a row there was no memory to read into */
     bool is_skipping;        /* the rest of the present record, for lack of memory */
-    struct timer patience;   /* it reads again */
+    struct timer patience;   /* starts the next read */
     size_t record_size_seen; /* decaying maximum: sizes the receive buffer */
 
-    /* the queue of messages, under `lock`; no system call is made while it is held, but see send.c */
+    /* the queue of messages, under `lock`; no system call is made under the lock, but see send.c */
     pthread_mutex_t lock;
     atomic_bool is_dead; /* written under the lock */
     bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
@@ -124,7 +124,7 @@ struct conn_origin {
     struct tls_config *tls; /* of a dialled connection, lent; NULL: plain */
 };
 /* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
- * when it was refused; -ENOMEM, -EMFILE: `accepted` was not asked. */
+ * after a refusal; -ENOMEM, -EMFILE: `accepted` was not asked. */
 int conn_start(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg);
 /* No more sending or receiving: the queue is given back, `closed` follows. Any thread, also twice. */
 void conn_kill(struct conn *c);
@@ -162,7 +162,7 @@ void send_free_chunks(struct chunk *list);
 
 /* admit.c */
 void admit_init(void);
-/* A new connection is counted; false: it is not let in. */
+/* Counts a new connection. False: the connection is not let in. */
 bool admit_enter(struct conn *c);
 void admit_login(struct conn *c);
 void admit_guest(struct conn *c); /* no stranger any more */
@@ -179,9 +179,10 @@ void admit_buffers(struct conn *c, size_t bytes);
 void flow_init(struct conn *c);
 /* True if calls are under way that do not wait for other calls. */
 bool flow_has_calls(const struct conn *c);
-/* A whole record has been cut: it is a call in flight until record_release(). The reader's. */
+/* A whole record has been cut: a call in flight until record_release(). The reader's. */
 void flow_hold_record(struct conn *c, struct record *r);
-/* Too much is under way: true, and receive_resume() will be called when half of it is done. The reader's. */
+/* True: too much is under way, and receive_resume() will be called when half of that is done. The
+ * reader's. */
 bool flow_pause_reader(struct conn *c);
 /* The peer has too many replies to read: nothing more is to be run now. */
 bool flow_replies_full(struct conn *c);

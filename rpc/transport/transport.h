@@ -51,7 +51,7 @@ struct record {
 /* Gives up the record's bytes and the reference to its connection, which may read on then. Once a record. */
 void record_release(struct record *r);
 /* For a waiting call that keeps only the packed form of its record, in memory that is not the record's: from
- * now on `to` is the record; it has no bytes and counts with `bytes`. `r` keeps nothing but its bytes, for
+ * now on `to` is the record, without any bytes but counted with `bytes`. `r` keeps nothing but its bytes, for
  * record_release(). */
 void record_shrink(struct record *r, struct record *to, size_t bytes);
 /* The caller calls this before it begins a call that may wait for another call, as a call for a lock may:
@@ -62,7 +62,7 @@ void record_shrink(struct record *r, struct record *to, size_t bytes);
 bool record_waits(struct record *r);
 
 struct transport_ops {
-    /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses it. */
+    /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses the connection. */
     int (*accepted)(struct conn *c, void *arg);
     /* A record, never empty. The receiver owns the record and calls record_release() when the call is
      * done. */
