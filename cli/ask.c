@@ -11,7 +11,7 @@
 #include "cli/kiln.h"
 #include "cli/printable.h"
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 int
 show_json(const json_t *answer)
@@ -102,7 +102,7 @@ refused_by_daemon(const json_t *answer, unsigned status)
     return KILN_REFUSED;
 }
 
-/* NULL: not JSON, or no memory. */
+/* Parses the answer's body. NULL: the body is not JSON, or there is no memory. */
 static json_t *
 read_json(const struct exchange *x)
 {

@@ -23,17 +23,17 @@ enum { SECONDS_DEFAULT = 2, SECONDS_MAX = 600, SMALL_BYTES = 1024, CALLS_MAX = 1
 struct place {
     char dir[PATH_MAX];
     double seconds;
-    long files;       /* small ones that are there */
-    long long bytes;  /* of the large file */
+    long files;       /* small files in the folder */
+    long long bytes;  /* size of the large file */
     char *buffer;     /* 128 KiB */
-    float *times;     /* of each call, microseconds; CALLS_MAX */
-    long calls;       /* of the load that runs */
+    float *times;     /* durations of the calls, microseconds; CALLS_MAX items */
+    long calls;       /* calls of the current load */
     double began;
 };
 
 struct load {
     const char *name;
-    size_t bytes; /* of a call; 0: MB/s say nothing */
+    size_t bytes; /* bytes of a call; 0: a rate in MB/s has no meaning */
     /* -errno, or 0 with the place's calls counted */
     int (*run)(struct place *p, const struct load *l);
 };
@@ -121,7 +121,7 @@ create_small(struct place *p, const struct load *l)
     return 0;
 }
 
-/* As often as there is time, beginning anew. */
+/* Calls `look` for the small files in turn, again and again, until the time is over. */
 static int
 look_at_small(struct place *p, int (*look)(struct place *p, long file))
 {
@@ -164,7 +164,7 @@ read_small(struct place *p, const struct load *l)
     return look_at_small(p, read_one);
 }
 
-/* All, or as many as there is time for. */
+/* Deletes small files until none is left or the time is over. */
 static int
 delete_small(struct place *p, const struct load *l)
 {
@@ -211,7 +211,7 @@ write_large(struct place *p, const struct load *l)
     return err;
 }
 
-/* Once from the beginning to the end. */
+/* Reads the large file once from the beginning to the end. */
 static int
 read_large(struct place *p, const struct load *l)
 {
@@ -242,7 +242,7 @@ static const struct load loads[] = {
 };
 enum { LOADS = sizeof loads / sizeof loads[0] };
 
-/* ---- one place ------------------------------------------------------------------------------- */
+/* ---- a place --------------------------------------------------------------------------------- */
 
 static int
 by_time(const void *a, const void *b)
@@ -332,7 +332,7 @@ on_mount(const char *dir, void *arg)
     return run_below(dir, b->seconds, b->volume);
 }
 
-/* Where the first brick lies. 0 or an exit status. */
+/* Finds the folder next to the first brick. Returns 0 or an exit status. */
 static int
 find_bare(const char *name, char parent[PATH_MAX])
 {

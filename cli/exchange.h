@@ -9,7 +9,7 @@
  * 1 ms to 6 ms. This module has to understand kilnd's replies only, and kilnd always sends a Content-Length
  * and no other coding.
  *
- * thread: one at a time. */
+ * thread: one thread at a time uses an exchange. */
 #ifndef KILN_CLI_EXCHANGE_H
 #define KILN_CLI_EXCHANGE_H
 
@@ -21,8 +21,8 @@ struct exchange {
     int fd;
     char *bytes; /* received bytes, with a 0 behind the last byte */
     size_t size, room;
-    size_t head; /* where the body begins; 0: the headers are not whole yet */
-    /* Once exchange_read() has said 1: */
+    size_t head; /* bytes before the body; 0: the headers are not whole yet */
+    /* Valid after exchange_read() has returned 1: */
     unsigned status; /* 200 ... */
     size_t body_bytes;
 };

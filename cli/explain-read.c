@@ -8,7 +8,7 @@
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Bytes that are no UTF-8 become '?'. */
+/* Returns the bytes as a text. If the bytes are no UTF-8, '?' replaces each byte that is no ASCII. */
 static json_t *
 text_of(const char *at, size_t size)
 {
@@ -23,7 +23,7 @@ text_of(const char *at, size_t size)
     return json_stringn(shown, size);
 }
 
-/* The section that lines belong to from now on; lent. */
+/* Appends a section for the lines that follow. Returns a borrowed reference; NULL: no memory. */
 static json_t *
 begin_section(json_t *sections, const char *title, size_t size)
 {
@@ -39,7 +39,7 @@ add_line(json_t *section, const char *line, size_t size)
     json_t *lines = json_object_get(section, "lines");
 
     if (!equals || !lines)
-        return true; /* a title of the dump's own, or its time */
+        return true; /* a title or the time of the dump */
     size_t key = (size_t)(equals - line);
     return json_array_append_new(lines, json_pack("[oo]", text_of(line, key),
                                                   text_of(equals + 1, size - key - 1))) == 0;
@@ -63,7 +63,7 @@ add_owner(json_t *memory, const char *line, size_t size)
     json_object_set_new(memory, name, json_integer(sum));
 }
 
-/* Sections of other files are none of a dump's. */
+/* Tells whether a statedump has sections with this title, because a file of another kind is refused. */
 static bool
 is_known(const char *title, size_t size)
 {

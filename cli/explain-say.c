@@ -40,7 +40,7 @@ part(const json_t *line, size_t i)
     return text ? text : "";
 }
 
-/* "": it is not there. */
+/* Returns the key's value in the section; "": the section has no such key. */
 static const char *
 value_of(const json_t *section, const char *key)
 {
@@ -112,7 +112,7 @@ pool_of_section(const json_t *s)
                          number_of(s, "cached-hot") + number_of(s, "cached-cold")};
 }
 
-/* All pools that the dump names, the largest first. To be freed. */
+/* Returns all pools that the dump names, the largest first. The caller frees the list. NULL: no memory. */
 static struct pool *
 find_pools(const json_t *dump, size_t *count)
 {
@@ -174,14 +174,15 @@ say_memory(json_t *out, const json_t *dump)
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 struct lock {
-    const char *kind, *value; /* the line's */
+    const char *kind, *value; /* texts of the dump's line */
     size_t kind_len;
     const char *domain;
     bool waits, writes;
     long long start, end; /* -1: to the end of the file */
 };
 
-/* "key=VALUE, " in a lock's line, or "key = VALUE"; cut to `size`. */
+/* Returns the value behind `key` in a lock's line ("type=WRITE, ..." or "pid = 12, ..."), cut to `size`. "":
+ * the line has no such key. */
 static const char *
 word_of(const char *line, const char *key, char *out, size_t size)
 {
@@ -234,7 +235,7 @@ is_same_owner(const struct lock *a, const struct lock *b)
                   word_of(b->value, "connection-id=", other[1], sizeof other[1])) == 0;
 }
 
-/* Does `held` keep `wants` waiting? */
+/* Tells whether the lock `held` keeps the lock `wants` waiting. */
 static bool
 is_in_the_way(const struct lock *held, const struct lock *wants)
 {
@@ -269,7 +270,7 @@ who(const struct lock *l, char *out, size_t size)
     return out;
 }
 
-/* "since 2026-01-02 03:04:05", or "". */
+/* Returns " since 2026-01-02 03:04:05", or "" if the line has no time. */
 static const char *
 since(const struct lock *l, char out[64])
 {
@@ -368,7 +369,7 @@ say_queue(json_t *waits, const char *name, const json_t *s)
 
 /* ---- the slowest calls ----------------------------------------------------------------------- */
 
-/* The number behind "key=" in a line of words. */
+/* Returns the number behind `key` in a line of words, or 0. */
 static long long
 word_number(const char *line, const char *key)
 {
@@ -411,7 +412,7 @@ put_stages(const char *line, long long total, char *out, size_t size)
     }
 }
 
-/* A call of a section about slow calls. */
+/* A call from a section about slow calls. */
 struct slow_call {
     const char *brick, *text;
     long long total_us;

@@ -13,7 +13,7 @@
 
 #define DUMP_BYTES_MAX (256u << 20)
 
-/* To be freed. NULL: errno says why. */
+/* Returns the contents of the file or of stdin ("-"). The caller frees the text. NULL: errno says why. */
 static char *
 read_file(const char *path, size_t *size)
 {

@@ -13,7 +13,7 @@
 
 enum {
     KILN_DONE = 0,
-    KILN_REFUSED = 1,  /* kilnd, or the machine, says no */
+    KILN_REFUSED = 1,  /* kilnd or the machine refuses */
     KILN_USAGE = 2,    /* the command line is wrong */
     KILN_NO_DAEMON = 3 /* no process answers at the socket */
 };
@@ -29,7 +29,7 @@ extern struct kiln_options kiln_options;
 struct verb {
     const char *name; /* "create"; users may type the word "volume" before a verb about volumes */
     const char *args;
-    const char *text; /* one line */
+    const char *text; /* a line of help */
     const char *more; /* further lines of the verb's help; NULL: none */
     int min_args, max_args; /* max -1: any number */
     int (*run)(const struct verb *v, int argc, char **argv);
@@ -53,7 +53,8 @@ int top_ask(struct exchange *x, unsigned ms);
 int top_take(struct exchange *x, int err, json_t **rates, bool is_quiet);
 /* Prints the answer as JSON. Returns KILN_DONE, or KILN_REFUSED when the write to stdout fails. */
 int show_json(const json_t *answer);
-/* "kiln: WRONG", "expected: ...", "try: ..."; the last two may be NULL. With --json an object. */
+/* Prints "kiln: ERROR", "expected: ..." and "try: ..."; `expected` and `type` may be NULL. With --json
+ * prints an object. Returns `status`. */
 int refuse(int status, const char *expected, const char *type, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

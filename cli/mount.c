@@ -29,7 +29,7 @@ type_mounted_at(const char *dir)
     while (f && (m = getmntent(f))) {
         if (strcmp(m->mnt_dir, path) != 0)
             continue;
-        free(type); /* the last one is on top */
+        free(type); /* the last entry of the table is on top */
         type = strdup(m->mnt_type);
     }
     if (f)
@@ -45,7 +45,7 @@ run(const char *program, char *const *argv)
     return refuse(KILN_REFUSED, NULL, NULL, "%s cannot be run: %s", program, strerror(errno));
 }
 
-/* Where clients ask for the volfile of a volume that is started. 0 or an exit status. */
+/* Finds the port where clients ask for the volfile of a started volume. Returns 0 or an exit status. */
 static int
 find_port(const char *name, long long *port)
 {
@@ -58,11 +58,12 @@ find_port(const char *name, long long *port)
     return status;
 }
 
-/* mount(8)'s words; `more`: further options, or NULL. False: too long. */
+/* Words of mount(8)'s command line. */
 struct mount_words {
     char source[256], options[1024];
 };
 
+/* Makes the words. `more`: further options, or NULL. Returns false if the options are too long. */
 static bool
 put_words(struct mount_words *w, const char *name, long long port, const char *more)
 {
@@ -81,7 +82,7 @@ has_helper(int *status)
     return false;
 }
 
-/* Kiln's client lies beside this program, where both are installed and where both are built. */
+/* Kiln's client lies in the folder of this program, where both are installed and where both are built. */
 static bool
 find_own_client(char *path, size_t size)
 {

@@ -14,12 +14,12 @@
 /* The largest value that the kernel passes. */
 enum { XATTR_BYTES = 64 << 10 };
 
-/* The request that the words make; all NULL: to be shown the figures. */
+/* The request of the command line; with all fields NULL a request for the figures. */
 struct request {
     const char *dir, *key, *value, *trim;
 };
 
-/* 0 or an exit status. */
+/* Reads the request from the command line. Returns 0 or an exit status. */
 static int
 take_words(const struct verb *v, int argc, char **argv, struct request *r)
 {

@@ -82,7 +82,7 @@ printable_object(const json_t *object)
     return out;
 }
 
-/* As deep as the parser lets a text be. */
+/* Recurses as deep as the JSON is nested, which the parser limits. */
 json_t *
 printable(const json_t *json)
 {

@@ -49,7 +49,7 @@ write_cert(FILE *f, const void *cert)
     return PEM_write_X509(f, cert);
 }
 
-/* Makes a file that is not there yet. 0 or -errno. */
+/* Makes a file, and fails if the file exists. Returns 0 or -errno. */
 static int
 make_pem_file(const char *path, mode_t mode, pem_write_fn write_pem, const void *what)
 {
@@ -129,7 +129,7 @@ set_serial(X509 *cert)
     return is_set;
 }
 
-/* A certificate of the authority `by`, or of a new authority if that is NULL. */
+/* Fills a certificate that the authority `by` signs. With `by` NULL makes a new authority's certificate. */
 static bool
 fill_certificate(struct signer *s, const char *name, const struct signer *by)
 {
@@ -160,7 +160,7 @@ signer_free(struct signer *s)
     X509_free(s->cert);
 }
 
-/* 0, or an exit status after the error was printed. */
+/* Makes a key and a certificate. On failure prints the error and returns an exit status. */
 static int
 signer_make(struct signer *s, const char *name, const struct signer *by)
 {
@@ -173,7 +173,7 @@ signer_make(struct signer *s, const char *name, const struct signer *by)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-/* A name that auth.ssl-allow can list and a volfile can hold. */
+/* Refuses a name that auth.ssl-allow cannot list or a volfile cannot hold. */
 static int
 check_name(const char *name)
 {

@@ -330,7 +330,7 @@ top_rows(const struct top_view *view, const json_t *rates, unsigned sorted_by, b
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Four digits at most, and a letter: 12.3k, 4.5M. `step`: 1000 or 1024. */
+/* Writes a number with four digits at most and a letter: 12.3k, 4.5M. `step`: 1000 or 1024. */
 static void
 put_short(char *out, size_t size, double value, double step)
 {
@@ -413,7 +413,7 @@ top_column_is_shown(const struct top_view *view, unsigned column, int width)
     return view->columns[column].from_width <= width;
 }
 
-/* The width of a column's text, with its share of the spare width. */
+/* Returns the width of a column's text, with the column's share of the spare width. */
 static int
 room_of(const struct top_view *view, unsigned column, int width)
 {

@@ -17,7 +17,7 @@ struct screen {
     bool is_reversed, is_over;
     bool has_help;   /* the keys are shown in place of the figures */
     bool is_typing;  /* keys go to the filter */
-    char filter[64]; /* rows without this text are left out; "": none */
+    char filter[64]; /* text that a row must contain to be shown; "": no filter */
 };
 
 /* ---- once ------------------------------------------------------------------------------------ */
@@ -58,7 +58,7 @@ print_rates(const json_t *rates)
     for (unsigned n = 0; n < TOP_VIEWS; n++) {
         unsigned i = order[n];
 
-        if (i != TOP_UNBUILT || strstr(line, "NOT BUILT")) /* most have nothing there */
+        if (i != TOP_UNBUILT || strstr(line, "NOT BUILT")) /* most volumes use no unbuilt features */
             print_view(&top_views[i], rates, i == TOP_UNBUILT ? WIDTH_UNBUILT : WIDTH_MIN);
     }
 }
@@ -176,7 +176,7 @@ switch_view(struct screen *s, unsigned view)
     s->is_reversed = false;
 }
 
-/* Of top_views, in their order. */
+/* The key of each view, in the order of top_views. */
 static const char view_keys[TOP_VIEWS + 1] = "bfcwnv";
 
 static void
@@ -191,7 +191,7 @@ sort_by_next(struct screen *s)
 
 enum { KEY_ESCAPE = 27, KEY_DELETE = 127 };
 
-/* A key of the filter's text. */
+/* Handles a key while the user types the filter's text. */
 static void
 type_key(struct screen *s, int key)
 {
@@ -265,7 +265,7 @@ wait_for_figures(struct screen *s, const json_t *rates, struct exchange *x)
     while (!came && !s->is_over) {
         if (poll(fds, 2, -1) > 0 && fds[1].revents)
             came = exchange_read(x);
-        int key = getch(); /* also when a signal has interrupted: KEY_RESIZE */
+        int key = getch(); /* also after a signal has interrupted poll(2): KEY_RESIZE */
         if (key == ERR)
             continue;
         take_key(s, key);

@@ -33,7 +33,7 @@ ask_and_show(const char *what, json_t *args, int (*show)(const json_t *answer))
     return status;
 }
 
-/* Asks the user at a terminal. A script is not asked. */
+/* Asks the user at a terminal. Returns true without a question in a script or with --yes. */
 static bool
 is_meant(const char *question, const char *name)
 {
@@ -45,7 +45,8 @@ is_meant(const char *question, const char *name)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* Takes "replica N" and "arbiter N" from the words after `*at`. 0 or an exit status. */
+/* Takes "replica N" and "arbiter N" from the words at `*at`, and moves `*at` on. Returns 0 or an exit
+ * status. */
 static int
 take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, int *arbiter)
 {
@@ -105,7 +106,7 @@ volume_create(const struct verb *v, int argc, char **argv)
 
 /* ---- bricks come and go ---------------------------------------------------------------------- */
 
-/* gluster's word at the end of a line, which changes nothing here. */
+/* Returns the number of words without `word` at the end: gluster has the word, and Kiln ignores the word. */
 static int
 without_word(int argc, char **argv, const char *word)
 {
@@ -243,7 +244,7 @@ volume_delete(const struct verb *v, int argc, char **argv)
 
 /* ---- info, list, status ---------------------------------------------------------------------- */
 
-/* "all" is every volume, as no name is. */
+/* Makes the arguments for a volume's name. "all" or no name means every volume. */
 static json_t *
 name_or_all(int argc, char **argv)
 {
@@ -507,7 +508,7 @@ volume_set(const struct verb *v, int argc, char **argv)
         return usage(v, "'%s' has no value", argv[argc - 1]);
     }
     for (int i = 1; i + 1 < argc; i += 2) {
-        bool is_tls = strcmp(argv[i], "tls") == 0; /* both sides at once */
+        bool is_tls = strcmp(argv[i], "tls") == 0; /* stands for the options of both sides */
 
         json_object_set_new(options, is_tls ? "server.ssl" : argv[i], json_string(argv[i + 1]));
         if (is_tls)

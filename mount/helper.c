@@ -192,7 +192,8 @@ add_servers(struct helper *h, const char *to, char *list)
     return status;
 }
 
-/* `value` NULL: none was given. */
+/* Adds the words for an option. `value` NULL: the option has no value. `is_sloppy`: ignores unknown
+ * options. */
 static int
 translate_option(struct helper *h, const char *name, char *value, bool is_sloppy)
 {
@@ -247,8 +248,8 @@ is_bad_place(const char *dir)
     return strcmp(dir, "/") == 0 || strcmp(dir, "/tmp") == 0;
 }
 
-/* The two words that mount(8) gives first are left for the end: servers among the options follow the
- * source's. */
+/* Puts mount(8)'s first two words, the source and the folder, at the end of the new words. Servers among the
+ * options follow the servers of the source. */
 int
 helper_translate(struct helper *h, int argc, char **argv)
 {
@@ -259,7 +260,7 @@ helper_translate(struct helper *h, int argc, char **argv)
     if (h->is_help)
         return 0;
     status = add(h, "kiln-mount");
-    for (int i = 1; i < argc && !status; i++) /* whether to be sloppy comes anywhere */
+    for (int i = 1; i < argc && !status; i++) /* -s may come after -o */
         is_sloppy |= strcmp(argv[i], "-s") == 0;
     optind = 0;
     while (!status && (option = getopt(argc, argv, "fnrsvwo:t:")) != -1) {

@@ -294,7 +294,8 @@ is_automount(const char *place)
     return statfs(place, &fs) == 0 && fs.f_type == AUTOFS_SUPER_MAGIC;
 }
 
-/* Makes the mount point absolute, and refuses one that has a mount of a volume. A dead mount is replaced. */
+/* Makes the mount point absolute. Refuses a mount point with a live mount of a volume; the mount replaces a
+ * dead mount. */
 static int
 check_mountpoint(void)
 {

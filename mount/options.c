@@ -50,7 +50,7 @@ enum { GROUP_NO_EFFECT = 1 };
 
 /* Options of the stock client that change the behaviour that users see. kiln-mount refuses these by name. */
 #define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
-/* Refused too, except with a value of "no", which is Kiln's behaviour anyway. */
+/* kiln-mount refuses these options too, except with the value "no", which is Kiln's behaviour anyway. */
 #define UNLESS_OFF(long_name)                                                                                \
     {                                                                                                        \
         long_name, KEY_UNLESS_OFF, "BOOL", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0                      \
@@ -172,7 +172,7 @@ static const struct argp_option table[] = {
     {0},
 };
 
-/* The name of the option that argp has just parsed. */
+/* Returns the name of the option that argp has just parsed. */
 static const char *
 name_given(const struct argp_state *state)
 {

@@ -15,7 +15,7 @@
 
 enum { ASK_MS = 1000, PAUSE_MS = 5 };
 
-/* Tells whether the topmost mount of this path is a volume's. */
+/* Tells whether the topmost mount on this path is a mount of a volume. */
 static bool
 is_volume(const char *path)
 {

@@ -69,7 +69,7 @@ record_remove(const char *dir, const char *mountpoint)
         log_event(LOG_WARNING, NULL, "record-stays", "%s: %s", path, strerror(errno));
 }
 
-/* Returns the bytes of the file, to be freed, or NULL. */
+/* Returns the bytes of the file, which the caller frees, or NULL. */
 static char *
 read_record(const char *path, size_t *bytes)
 {
