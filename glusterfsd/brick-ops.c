@@ -36,7 +36,7 @@ reply(struct rpc_request *req, int err, struct dict *output, const char *why)
     struct xdr x;
 
     if (!body || !r.output) {
-        conn_close(req->conn); /* the asker sees the end at once, and asks again */
+        conn_close(req->conn); /* the asker knows at once, and asks again */
         rpc_request_drop(req);
         return;
     }

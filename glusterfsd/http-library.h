@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* http-library: libmicrohttpd, loaded when an option asks for a listener.
+/* http-library: libmicrohttpd, loaded for the first HTTP listener.
  *
  * A brick process under glusterd does not load the library. Linked at the start, the library and its ten
  * dependencies (TLS, certificates) would take 2.7 MB of each process, and run their constructors there.

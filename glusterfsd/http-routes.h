@@ -4,7 +4,7 @@
  *   GET /healthz   200 as long as the process answers
  *   POST /v1/VERB  the questions of `kiln` about the volumes of this daemon: volumes/verbs.h. On the socket
  *                  alone
- *   GET /readyz    200 when every brick serves, else 503 with the numbers of other bricks
+ *   GET /readyz    200 when every brick serves, else 503 with the number of bricks in each state
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
  *   GET /top       figures for `kiln top` (glusterfsd/top-answer.c). On the socket alone
  *   GET /statedump.json   the statedump of SIGUSR1, as JSON (glusterfsd/statedump-json.h). On the socket

@@ -15,9 +15,9 @@
  * stay until http_stop().
  *
  * Threads: handlers run in a listener's thread, one at a time. Handlers of rows with `threads` each run in a
- * separate thread, at most as many at once as `threads` allows (then 503). All threads are registered with
- * RCU and in no read section, so that handlers may call bricks.h. A handler in a listener's thread must not
- * wait, for a disk or else.
+ * separate thread, at most as many at once as `threads` allows (then 503). While a handler runs, its thread
+ * is registered with RCU and in no read section, so the handler may call bricks.h. A handler in a listener's
+ * thread must not wait, for a disk or else.
  *
  * An answer of more than HTTP_ZIP_BYTES that a handler has made whole is sent compressed if the client
  * accepts gzip.

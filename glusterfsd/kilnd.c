@@ -51,9 +51,9 @@
 
 /* jemalloc reads this at its start; the environment's MALLOC_CONF wins. Operations do not call the allocator.
  * Attaching a brick does, in a separate thread, and each thread takes the next arena. With the default of
- * four arenas for each processor the remaining memory would be spread over all arenas, and an arena without
- * threads gives nothing back. For the same reason no thread keeps freed memory for itself: with 40 bricks at
- * rest such memory was 1.3 of 10.7 MB. */
+ * four arenas for each processor the lasting memory would be spread over all arenas, and an arena that no
+ * thread visits any more gives nothing back. For the same reason no thread keeps freed memory for itself:
+ * with 40 bricks at rest such memory was 1.3 of 10.7 MB. */
 extern const char *malloc_conf;
 const char *malloc_conf = "narenas:1,tcache:false";
 

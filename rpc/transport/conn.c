@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 
-/* A connection's life: a listener or dialler makes the connection and registers it with the loop. A thread
- * that sees a failure kills the connection. `closed` follows when no thread can call a record handler any
- * more. The last reference frees the memory. */
+/* A connection's life: conn_start() makes the connection for a listener or dialler and registers the
+ * connection with the loop. A thread that sees a failure kills the connection. `closed` follows when no
+ * thread can call a record handler any more. The last reference frees the memory. */
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>

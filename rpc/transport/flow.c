@@ -340,8 +340,8 @@ flow_hold_record(struct conn *c, struct record *r)
     atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
 }
 
-/* Copies the record's only piece to a buffer that holds nothing but waiting records, and frees the receive
- * buffer of the record. Without memory the piece stays where it is. */
+/* Copies the record's only piece to a buffer that holds nothing but waiting records, and gives up the
+ * record's reference to the receive buffer. Without memory the piece stays where it is. */
 static void
 copy_apart(struct conn *c, struct record *r)
 {
