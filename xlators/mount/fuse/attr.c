@@ -135,7 +135,7 @@ fuse_setattr_go(struct task *t)
         ret = task_call_by_number(t);
         a = t->stk->reply.post;
     }
-    if (ret >= 0 && !t->to_set) { /* no attribute to set: returns the current ones */
+    if (ret >= 0 && !t->to_set) { /* no attribute to set: returns the current attributes */
         t->stk->call.fop = FOP_stat;
         ret = task_call_by_number(t);
         a = t->stk->reply.stat;

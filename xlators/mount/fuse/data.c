@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Open files. Written data goes to the brick from the buffer that it was read into from the kernel's
- * device. Small data is copied instead, because a copy costs less than a buffer of a megabyte that the next
- * request cannot use. Read data goes to the kernel from the record of the brick's reply.
+/* Open files. Written data goes to the brick from the buffer into which the request was read from the
+ * kernel's device. Small data is copied instead, because a copy costs less than a buffer of a megabyte that
+ * the next request cannot use. Read data goes to the kernel from the record of the brick's reply.
  *
- * The kernel sends an FSYNC after each write to a file that is open with O_SYNC or O_DSYNC. The bricks have
- * that write on their disks when they reply (client 3.22), so such an FSYNC is answered here, unless this
- * mount has changed the file in another way since the last FSYNC that reached the bricks, or no FSYNC of
- * this mount has reached them. `skip-synced-fsync off` sends all FSYNCs.
+ * The kernel sends an FSYNC after each write to a file that is open with O_SYNC or O_DSYNC. A brick replies
+ * to that write when the data is on disk (client 3.22), so such an FSYNC is answered here, unless this mount
+ * has changed the file in another way since the last FSYNC that reached the bricks, or no FSYNC of this
+ * mount has reached the bricks. `skip-synced-fsync off` sends all FSYNCs.
  *
- * With `kernel-writeback-cache` the kernel caches writes and sends them at any time, at the latest at fsync
- * and close. While the kernel holds a file, it decides the file's size and times, so this is only for files
- * that no other client writes. To fill pages, the kernel reads from files that are open for writing only,
- * and the kernel chooses the offset of an append: bricks open such a file for reading and writing, without
- * O_APPEND. A user who may write but not read a file bypasses the page cache. */
+ * With `kernel-writeback-cache` the kernel caches writes and sends the data at any time, at the latest at
+ * fsync and close. While the kernel holds a file, the kernel decides the file's size and times, so this is
+ * only for files that no other client writes. To fill pages, the kernel reads from files that are open for
+ * writing only, and the kernel chooses the offset of an append: bricks open such a file for reading and
+ * writing, without O_APPEND. A user who may write but not read a file bypasses the page cache. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -25,7 +25,7 @@ enum { COPY_MAX = 32 << 10 };
 /* ---- opening, closing ------------------------------------------------------------------------ */
 
 /* Returns whether the file bypasses the page cache. Otherwise pages are kept over an open: the kernel drops
- * them when size or time have changed (FUSE_CAP_AUTO_INVAL_DATA).
+ * the pages when size or time have changed (FUSE_CAP_AUTO_INVAL_DATA).
  *
  * The kernel splits a cached write at a page that is not in memory, and data that another client appends
  * may come in between. So a file that is open only for appending, which cannot be mapped either, bypasses
@@ -90,10 +90,10 @@ fuse_open_go(struct task *t)
     t->fi.fh = (uint64_t)(uintptr_t)f;
     if (!f->fd->is_dir)
         fuse_file_flags(t->m, &t->fi);
-    else if (t->stk->caller.time_flags) /* features/utime has set it for bricks to store */
+    else if (t->stk->caller.time_flags) /* features/utime has set a time for bricks to store */
         fuse_folder_changed(fuse_folder_change(t->m, node_at(t->m, t->number)), NULL, NULL);
     if (fuse_reply_open(t->req, &t->fi))
-        file_free(t->m, f); /* the kernel has not taken it */
+        file_free(t->m, f); /* the kernel has not taken the reply */
 }
 
 void
@@ -127,7 +127,7 @@ take_kept_error(struct task *t)
     return atomic_load(&t->file->err) ? atomic_exchange(&t->file->err, 0) : 0;
 }
 
-/* Returns whether a layer may have answered writes before they were done. */
+/* Returns whether a layer may have answered writes early, before the brick did the writes. */
 static bool
 has_early_answers(const struct task *t)
 {
@@ -140,8 +140,8 @@ has_early_answers(const struct task *t)
     return xl->type->answers_early;
 }
 
-/* If no lock was ever taken, there are no locks to drop, and the brick has nothing to do, because it does
- * not buffer. */
+/* If no lock was ever taken, there are no locks to drop, and the brick has nothing to do, because the brick
+ * does not buffer. */
 static void
 fuse_flush_go(struct task *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Directories. Entries of a brick's list that did not fit into the kernel's buffer are requested again,
- * from the cookie of the last entry that fit. The kernel always asks for entries after the last one; if the
- * end of the list came together with it, that request is answered here. A new start (rewinddir) asks the
- * bricks again. Bricks are asked for attributes even when the kernel wants only names: inode numbers in a
+ * from the cookie of the last entry that fit. The kernel always asks for entries after the last entry; if the
+ * end of the list came together with that entry, the request is answered here. A new start (rewinddir) asks
+ * the bricks again. Bricks are asked for attributes even when the kernel wants only names: inode numbers in a
  * list without attributes are those of the brick's local file system, which no stat returns. */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ plain_stat(const struct dirent_entry *e, struct stat *st)
     *st = (struct stat){.st_ino = e->ino, .st_mode = (mode_t)(e->type << 12)};
 }
 
-/* Returns the size of the entry; more than `room`: it was not added. */
+/* Returns the size of the entry; more than `room`: the entry was not added. */
 static size_t
 add_plain(struct task *t, char *at, size_t room, const struct dirent_entry *e)
 {
@@ -33,7 +33,7 @@ add_plain(struct task *t, char *at, size_t room, const struct dirent_entry *e)
     return fuse_add_direntry(t->req, at, room, e->name, &st, (off_t)e->off);
 }
 
-/* Adds an entry with attributes and a number, which saves a lookup; without them if the brick sent none. */
+/* Adds an entry with attributes and a number, which saves a lookup; without both if the brick sent none. */
 static size_t
 add_plus(struct task *t, char *at, size_t room, const struct dirent_entry *e)
 {

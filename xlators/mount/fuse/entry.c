@@ -50,7 +50,7 @@ entry_fill(struct fuse_mount *m, const struct iatt *a, struct fuse_entry_param *
     return e->ino ? 0 : -ENOMEM;
 }
 
-/* Replies with the entry in the reply's `stat`. If the kernel did not take the reply, it will send no
+/* Replies with the entry in the reply's `stat`. If the kernel did not take the reply, the kernel will send no
  * FORGET, so the lookup is taken back. */
 static void
 reply_entry(struct task *t)
@@ -130,8 +130,8 @@ fuse_result_go(struct task *t)
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* Caches attributes of a folder that is known by this name, as GETATTR does: the kernel asks again as soon
- * as it has listed the folder, because it assumes that the access time has changed. */
+/* Caches attributes of a folder that is known by this name, as GETATTR does: the kernel asks again right
+ * after the listing of the folder, because the kernel assumes that the access time has changed. */
 static int
 look_and_keep(struct task *t)
 {
@@ -257,7 +257,7 @@ op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name)
     task_start(t);
 }
 
-/* Returns whether the file was created: it then has the gfid of the request. */
+/* Returns whether the file was created: a created file has the gfid of the request. */
 static bool
 is_created(const struct task *t)
 {
@@ -274,7 +274,7 @@ fuse_create_go(struct task *t)
     int ret = change_names(t);
     bool was_there = ret >= 0 && !is_created(t);
 
-    if (was_there && t->kills_privs) /* the kernel did not know the file when it asked to truncate it */
+    if (was_there && t->kills_privs) /* the kernel did not know the file at the request with O_TRUNC */
         ret = privs_kill(t, t->stk->reply.fd, &t->stk->reply.stat);
     if (ret >= 0)
         ret = entry_fill(t->m, &t->stk->reply.stat, &e);
@@ -287,7 +287,7 @@ fuse_create_go(struct task *t)
     struct fuse_file *f = file_new(t->m, node, t->stk->reply.fd);
 
     if (!was_there)
-        node_is_synced(node, 0); /* the file is on disk as soon as its first written data is */
+        node_is_synced(node, 0); /* the first write that is on disk puts the file on disk, too */
     if (f) {
         t->stk->reply.fd = NULL; /* now owned by the file */
         t->fi.fh = (uint64_t)(uintptr_t)f;

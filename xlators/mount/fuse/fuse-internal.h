@@ -14,7 +14,7 @@
  *   meta.c    the folder .meta: facts about the mount
  *
  * A request is a coroutine: straight-line code that fills in a call stack, calls the graph below and
- * replies. libfuse decodes requests and encodes replies; it runs no thread and no loop here.
+ * replies. libfuse decodes requests and encodes replies, but runs no thread and no loop here.
  *
  *      worker: read(device) -> libfuse calls op_lookup() -> task_new(), task_start()
  *                                                             | coroutine: task_call() winds the call,
@@ -58,8 +58,8 @@ struct fuse_conf {
 enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
 enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
 
-/* A mount point. It stays while the graph below it changes (switch.c), so tasks, nodes and open files are
- * accounted to the mount, not to a graph. */
+/* A mount point. The mount point stays while the graph below changes (switch.c), so tasks, nodes and open
+ * files are accounted to the mount, not to a graph. */
 struct fuse_mount {
     struct xlator *_Atomic xl; /* this layer in the serving graph */
     uint16_t owner;
@@ -75,7 +75,7 @@ struct fuse_mount {
     unsigned long flags;    /* of mount(2) */
     dev_t mounted_as;       /* number of the file system; written before other threads see the mount */
     struct inode *root;     /* a reference */
-    _Atomic double attr_timeout_s; /* a new volfile may change it */
+    _Atomic double attr_timeout_s; /* a new volfile may change the value */
     double entry_timeout_s, negative_timeout_s;
     struct meta_options *meta_options; /* RCU: meta.c; NULL: use the graph's volfile */
     atomic_uint meta_epoch;            /* incremented when the contents of .meta may have changed */
@@ -104,36 +104,37 @@ struct task;
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* The context of an inode. Its address is the inode's number at the kernel. While `lookups` is not 0 the
- * kernel knows the number, and one reference to the inode is held for all lookups. */
+/* The context of an inode. The node's address is the inode's number at the kernel. While `lookups` is not 0
+ * the kernel knows the number, and one reference to the inode is held for all lookups. */
 struct fuse_node {
     struct inode *inode; /* the inode of this context; no reference. Changed by switch.c while no task runs */
     _Atomic uint64_t lookups;
     atomic_bool has_privs;      /* in the mode last sent to the kernel: privs.c */
     atomic_bool has_had_locks;  /* a lock was requested on this mount: FLUSH must reach the brick */
-    atomic_uint kept;           /* number of its open files that stayed with an older graph: switch.c */
+    atomic_uint kept;           /* number of the inode's open files with an older graph: switch.c */
     /* number of changes by this mount to the file or its attributes, except changes that were on the
-     * bricks' disks at their reply */
+     * bricks' disks at the reply */
     atomic_uint changes;
     atomic_uint synced;         /* `changes` before the last FSYNC, plus 1: these changes are on the disks */
     _Atomic(struct fuse_folder *) folder; /* folder.c; set once */
     struct cds_list_head files; /* open files, newest first; under the mount's lock */
 };
 
-/* An open file or directory; its address is the kernel's file handle. The graph of an fd is that of its
- * inode: the serving graph, or an older one, which stays while a file here belongs to it. */
+/* An open file or directory; the address is the kernel's file handle. The graph of an fd is the graph of the
+ * fd's inode: the serving graph, or an older graph, which stays while a file here belongs to that graph. */
 struct fuse_file {
     struct cds_list_head link, node_link;
     struct fuse_node *node;
     struct fd *fd;        /* changed by switch.c while no task runs */
     struct fd *listing;   /* directory: an fd of an older graph with an unfinished listing; or NULL */
-    bool is_in_list; /* a listing was begun; written by the task that reads it, read while no task runs */
+    bool is_in_list; /* a listing was begun; written by the task that lists, read while no task runs */
     _Atomic uint64_t end; /* directory: the listing ends after this cookie; 0: unknown */
     atomic_int err; /* -errno of failed writes that an older graph had already answered; reported once */
 };
 
 int node_pools_init(void);
-/* Returns a new reference to the inode of a number. The kernel passes only numbers that it was given. */
+/* Returns a new reference to the inode of a number. The kernel passes only numbers that the kernel got from
+ * here. */
 struct inode *node_inode(struct fuse_mount *m, fuse_ino_t number);
 /* Returns the node of a number. NULL: out of memory, possible for the root only. */
 struct fuse_node *node_at(struct fuse_mount *m, fuse_ino_t number);
@@ -144,13 +145,13 @@ fuse_ino_t node_tell(struct fuse_mount *m, struct inode *inode);
 /* Subtracts `count` lookups that the kernel has forgotten. */
 void node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count);
 void node_free(struct fuse_node *node);
-/* Makes an open file. Takes over the reference to fd; not if it returns NULL (out of memory). A NULL node
- * means that there was no memory for it. */
+/* Makes an open file, and takes over the reference to fd. Returns NULL if out of memory, and then leaves the
+ * reference to the caller. A NULL node means that there was no memory for the node. */
 struct fuse_file *file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd);
 void file_free(struct fuse_mount *m, struct fuse_file *f);
 /* Notes a change of the task's file that is not on the bricks' disks yet. */
 void node_has_changed(struct task *t);
-/* Notes a successful FSYNC; `changes` was read before it. */
+/* Notes a successful FSYNC; `changes` was read before the FSYNC. */
 static inline void
 node_is_synced(struct fuse_node *node, unsigned changes)
 {
@@ -176,32 +177,32 @@ file_of(const struct fuse_file_info *fi)
 
 struct task {
     struct fuse_mount *m;
-    /* the layer that the task calls: the mount's at the task's beginning, or the file's. Its graph is
+    /* the layer that the task calls: the mount's at the task's beginning, or the file's. The layer's graph is
      * pinned */
     struct xlator *xl;
     fuse_ino_t number;           /* the inode's number; 0: by name */
     fuse_req_t req;              /* NULL: no reply is expected */
     void (*go)(struct task *t);
     struct call_stack *stk;      /* the task's call, with its arguments */
-    struct call_stack *before;   /* the first call, after it was repeated by an open file; or NULL */
+    struct call_stack *before;   /* the first call, after an open file has repeated the call; or NULL */
     struct fuse_file_info fi;    /* open, create: to be returned */
     struct fuse_file *file;      /* the file of the request; or NULL */
     size_t size;                 /* size of the kernel's buffer for data that is read */
     int to_set;                  /* setattr */
     bool kills_privs;            /* write, setattr, create: the kernel asks to clear set-id bits */
-    int err;                     /* -errno: fail the task without running it */
+    int err;                     /* -errno: the task fails without a run */
     uint8_t owner[8];            /* lock owner */
 };
 
 int task_pools_init(void);
 
 /* groups.c: reads the current supplementary groups of the calling thread into `out`, at most
- * CRED_GROUPS_MAX. Returns their number, or -errno: the thread has ended. thread: any. */
+ * CRED_GROUPS_MAX. Returns the number of groups, or -errno: the thread has ended. thread: any. */
 int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
 void groups_end(void); /* call when no request is left */
 
-/* Makes a task for a call of `fop` with the request's caller and, if `number` is not 0, its gfid. NULL: the
- * request is already answered. */
+/* Makes a task for a call of `fop` with the request's caller and, if `number` is not 0, the inode's gfid.
+ * NULL: the request is already answered. */
 struct task *task_new(fuse_req_t req, enum fop fop, fuse_ino_t number, void (*go)(struct task *t));
 /* Makes a task without a request, for the caller, inode and fd of a waiting task. NULL: out of memory, or
  * the mount is ending. */
@@ -213,7 +214,7 @@ void task_set_entry(struct task *t, fuse_ino_t parent, const char *name);
 /* LINK and RENAME: sets the new entry. */
 void task_set_new_entry(struct task *t, fuse_ino_t parent, const char *name);
 void task_set_file(struct task *t, struct fuse_file_info *fi);
-/* Sets the fd of the call, and the fd's graph as the graph to call, which may be an older one. Takes over
+/* Sets the fd of the call, and the fd's graph as the graph to call, which may be an older graph. Takes over
  * the reference. */
 void task_set_fd(struct task *t, struct fd *fd);
 /* Sets the lock owner that the kernel has passed, instead of the process. */
@@ -227,12 +228,12 @@ void task_start(struct task *t);
 
 /* In a coroutine: winds the task's call. Returns as coro_call(). */
 int task_call(struct task *t);
-/* Returns a further call for the same caller, inode and fd; NULL: out of memory. Wind it with task_wind(),
- * then free it. */
+/* Returns a further call for the same caller, inode and fd; NULL: out of memory. The caller winds the call
+ * with task_wind(), and then frees the call. */
 struct call_stack *task_call_new(struct task *t, enum fop fop);
 int task_wind(struct task *t, struct call_stack *stk);
-/* As task_call(), for a call that may wait for other clients without limit: it does not delay a switch of
- * graphs, and may be lost with its graph. */
+/* As task_call(), for a call that may wait for other clients without limit. Such a call does not delay a
+ * switch of graphs, and may be lost with the old graph. */
 int task_call_waiting(struct task *t);
 /* Returns true if the file has moved to another graph, and the lock call with this result must be repeated:
  * the task then belongs to the new graph. */
@@ -242,7 +243,7 @@ void tasks_hold_back(struct fuse_mount *m);
 void tasks_go_on(struct fuse_mount *m);
 /* As task_wind(), for calls by number. ENOENT becomes ESTALE, so that the kernel looks the name up again. A
  * brick does not find an object without a name by gfid: if the object is open, the call is repeated by the
- * open file. Then *stk is the new call, and the task owns the old one. */
+ * open file. Then *stk is the new call, and the task owns the old call. */
 int task_wind_by_number(struct task *t, struct call_stack **stk);
 int task_call_by_number(struct task *t);
 /* Reply to the kernel. `err` is -errno. */
@@ -255,9 +256,9 @@ void task_result(struct task *t, int ret); /* task_fail() or task_done() */
 struct fuse_folder;
 int fuse_folder_pool_init(void);
 void fuse_folder_free(struct fuse_folder *f);
-/* All these functions take a node that the caller holds by its inode, or the kernel by its number; NULL: no
- * cache. */
-/* Returns cached attributes, and for how many seconds they are valid. */
+/* All these functions take a node that stays because the caller holds the inode or the kernel knows the
+ * number; NULL: no cache. */
+/* Returns cached attributes, and the seconds for which the attributes stay valid. */
 bool fuse_folder_get(struct fuse_mount *m, struct fuse_node *node, struct iatt *out, double *left_s);
 /* The state before a call that reads attributes. The result is cached if the folder has not changed since. */
 struct fuse_folder_look {
@@ -287,7 +288,7 @@ void fuse_news_missed(struct xlator *xl);
 
 /* I/O functions for libfuse. */
 extern const struct fuse_custom_io privs_io;
-/* Examines a request before libfuse gets it, and possibly changes it. */
+/* Examines a request, and possibly changes the bytes, before libfuse gets the request. */
 void privs_look(struct fuse_mount *m, const char *bytes, size_t size);
 /* Returns whether this thread's latest request asks to clear set-id bits. Not for coroutines. */
 bool privs_are_to_be_killed(void);
@@ -305,8 +306,8 @@ privs_told(struct fuse_node *node, const struct iatt *a)
 int privs_kill(struct task *t, struct fd *fd, struct iatt *a);
 /* As privs_kill(), for a SETATTR of no attribute. */
 int privs_kill_if_allowed(struct task *t, struct iatt *a);
-/* As privs_kill(), for a task that writes: before the write, if the kernel knows of such bits, and after
- * it, by the mode in the reply. */
+/* As privs_kill(), for a task that writes: before the write, if the kernel knows of such bits, and after the
+ * write, by the mode in the reply. */
 int privs_before_write(struct task *t);
 int privs_after_write(struct task *t);
 
@@ -318,7 +319,7 @@ meta_has(uint64_t number)
 {
     return number & 1 && number != FUSE_ROOT_ID;
 }
-/* Handles a request as read from the kernel. Returns true if it was for .meta, and is answered. */
+/* Handles a request as read from the kernel. Returns true if the request was for .meta, and is answered. */
 bool meta_answers(struct fuse_mount *m, char *bytes, size_t size);
 /* Takes the options of a new volfile, of the same shape, that the graph now uses. */
 void meta_reconfigured(struct fuse_mount *m, const struct volfile *fresh);
@@ -377,8 +378,8 @@ void op_fsync(fuse_req_t req, fuse_ino_t number, int datasync, struct fuse_file_
 void op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
                   struct fuse_file_info *fi);
 void op_lseek(fuse_req_t req, fuse_ino_t number, off_t off, int whence, struct fuse_file_info *fi);
-/* If the device's buffer holds these bytes, returns it, and the reader will use another one. NULL: it does
- * not. */
+/* If the device's buffer holds these bytes, returns the buffer, and the reader will use another buffer. Else
+ * returns NULL. */
 struct iobuf *device_take_buffer(const char *bytes);
 void fuse_file_flags(struct fuse_mount *m, struct fuse_file_info *fi);
 /* Returns the open(2) flags to send to bricks. */

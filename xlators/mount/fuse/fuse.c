@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* mount/fuse: the translator itself, and the kernel's device.
+/* mount/fuse: the translator, and the kernel's device.
  *
  *      start()       mount(2): processes that use the mount point wait
  *      notify()      first event of the bricks, good or bad: from now on the device is read
@@ -81,7 +81,7 @@ op_init(void *userdata, struct fuse_conn_info *conn)
     struct fuse_mount *m = userdata;
     unsigned want = wanted;
 
-    if (fuse_conf(m)->acl) /* the brick applies the umask, because it knows default ACLs */
+    if (fuse_conf(m)->acl) /* the brick applies the umask, because the brick knows default ACLs */
         want |= FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
     if (fuse_conf(m)->writes_back)
         want |= FUSE_CAP_WRITEBACK_CACHE;
@@ -166,8 +166,8 @@ buffer_put(struct iobuf *buf)
     iobuf_unref(buf);
 }
 
-/* The buffer of this thread's current request; NULL: none, or it was taken. For functions that libfuse
- * calls, outside of coroutines. */
+/* The buffer of this thread's current request; NULL: no request, or a WRITE has taken the buffer. For
+ * functions that libfuse calls, outside of coroutines. */
 static __thread struct iobuf *reading;
 
 struct iobuf *
@@ -188,8 +188,8 @@ mount_ended(struct fuse_mount *m)
         tell_unmounted(m->xl->graph);
 }
 
-/* Reads and handles one request. Returns false if there is none, or after the end. ENOENT: the request was
- * withdrawn between its arrival and the read. */
+/* Reads and handles a request. Returns false if there is no request, or after the end. ENOENT: the request
+ * was withdrawn between arrival and read. */
 static bool
 read_request(struct fuse_mount *m, char *bytes)
 {
@@ -211,8 +211,8 @@ read_request(struct fuse_mount *m, char *bytes)
     return false;
 }
 
-/* Out of memory for a buffer, requests are read into a static one and answered, most of them with ENOMEM,
- * because unread requests would hang their callers. The static buffer is never taken. */
+/* Without memory for a buffer, requests are read into a static buffer and answered, most with ENOMEM, because
+ * unread requests would hang the callers. The static buffer is never taken. */
 static void
 read_into_reserve(struct fuse_mount *m, struct event_source *src)
 {
@@ -365,8 +365,8 @@ fuse_start(struct xlator *xl)
     return err;
 }
 
-/* The first event ends the wait of processes that use the mount point: the brick is up, or they get
- * ENOTCONN now. */
+/* The first event ends the wait of processes that use the mount point: the brick is up, or these processes
+ * get ENOTCONN now. */
 static void
 fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
 {
@@ -378,7 +378,7 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         graph_unpin(xl->graph);
     }
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
-        return; /* for layers that cache data of their children */
+        return; /* an event for layers that cache data of children */
     bool is_bad = event == CHILD_DOWN || event == CHILD_REFUSED;
 
     log_event(is_bad ? LOG_WARNING : LOG_INFO, xl, "fuse-volume-event", "the volume is %s",
@@ -568,7 +568,7 @@ fuse_init(struct xlator *xl, struct reason *why)
     return conf->takes_over ? 0 : make_mount(xl, why);
 }
 
-/* The kernel keeps earlier attributes for the timeout that was sent with them. */
+/* The kernel keeps earlier attributes for the timeout that was sent with these attributes. */
 static void
 fuse_reconfigured(struct xlator *xl, const void *old)
 {

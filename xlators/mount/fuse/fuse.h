@@ -19,12 +19,12 @@ void fuse_unmount(struct graph *g);
 /* Moves the mount point of `from` to `to`, whose mount/fuse has the option takes-over, which has been
  * started, and whose bricks are connected. The kernel's inodes and open files stay: inodes are looked up,
  * files are opened again, with their locks. Requests wait meanwhile. Returns 0: drain `from` when
- * fuse_keeps() is false; -EBUSY: some of its requests have not ended in time, or -ENOTCONN: it does not
- * serve, and nothing has changed. Call in a thread of the program, outside of read sections. */
+ * fuse_keeps() is false; -EBUSY: some requests of `from` have not ended in time, or -ENOTCONN: `from` does
+ * not serve, and nothing has changed. Call in a thread of the program, outside of read sections. */
 int fuse_switch(struct graph *from, struct graph *to);
 /* Returns whether open files at the mount point of `now`, the serving graph, still belong to `g`, because
- * they could not be opened again. Drain such a graph before `now` is freed, and free it afterwards: freeing
- * `now` closes these files. */
+ * these files could not be opened again. Drain such a graph before `now` is freed, and free the drained graph
+ * afterwards: freeing `now` closes these files. */
 bool fuse_keeps(struct graph *now, const struct graph *g);
 /* Frees memory kept for all graphs; call after the last graph is gone. */
 void fuse_process_end(void);

@@ -64,7 +64,7 @@ groups_of(const struct fuse_ctx *ctx, uint32_t *out)
 {
     struct place *p = &places[(unsigned)ctx->pid % PLACES];
 
-    if (ctx->pid <= 0) /* in a namespace that this process cannot see, or the kernel itself */
+    if (ctx->pid <= 0) /* a process in a namespace that this process cannot see, or the kernel */
         return -ESRCH;
     if (atomic_flag_test_and_set_explicit(&p->is_busy, memory_order_acquire))
         return read_alone(ctx->pid, out);

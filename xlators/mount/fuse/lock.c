@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Locks of fcntl(2) and flock(2). Both are the brick's posix locks, distinguished by the owner that the
- * kernel passes; so they exclude each other between mounts, as on stock's mounts.
+ * kernel passes; so both kinds exclude each other between mounts, as on stock's mounts.
  *
- * A signal can interrupt a request that waits at the brick: the brick is then asked to remove this caller's
- * waiting requests for the range, and answers them with EINTR. */
+ * A signal can interrupt a request that waits at the brick. The mount then asks the brick to remove this
+ * caller's waiting requests for the range, and the brick answers these requests with EINTR. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ set_lock(struct task *t, uint32_t cmd, uint32_t type, off_t start, off_t len, pi
 static void
 fuse_interrupt_go(struct task *t)
 {
-    (void)task_call(t); /* the interrupted request gets its own reply */
+    (void)task_call(t); /* the interrupted request gets a separate reply */
 }
 
 /* Called by libfuse, in a worker, under the request's lock: `data` is the waiting task, which cannot end

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* meta: the folder .meta in the root of a mount, which is in no listing: facts about the mount for scripts,
- * under the names of the stock client. It is read-only.
+/* meta: the read-only folder .meta in the root of a mount, which is in no listing: facts about the mount for
+ * scripts, under the names of the stock client.
  *
  *      .meta/version, cmdline
  *      .meta/logging/loglevel
@@ -10,7 +10,7 @@
  *                              subvolumes/0 -> ../../LAYER
  *      .meta/root/...          the same for the layer mount/fuse
  *
- * Requests for .meta are answered here, before libfuse gets them, on the thread that has read them, without
+ * Requests for .meta are answered here, by the thread that has read the request, before libfuse and without
  * asking a brick. No state is kept for the kernel: an object's number encodes the object, and is odd,
  * unlike any node's address. A text is generated for each READ. Only root can read volfile, user name and
  * password.
@@ -57,7 +57,7 @@ enum kind {
     META_SUBVOLUME,
 };
 
-/* An object of .meta, as its number encodes it. */
+/* An object of .meta, decoded from the object's number. */
 struct meta {
     enum kind kind;
     unsigned layer, item; /* index of the graph's layer; index of the layer's option or child */
@@ -130,7 +130,7 @@ meta_mode(struct meta what, const char *option)
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* The options of a newer volfile than the graph's: a graph that has taken new options keeps the names and
- * layers of its first volfile, but not the text of the new one. RCU. */
+ * layers of the first volfile, but not the text of the new volfile. RCU. */
 struct meta_options {
     size_t section_count;
     /* in the order of the graph's volfile; followed by options and texts */
@@ -161,7 +161,7 @@ put_option_text(char **at, const char *text)
     return start;
 }
 
-/* Allocates sections, their options and texts in one block. */
+/* Allocates sections, options and texts in one block. */
 static struct meta_options *
 options_copy(const struct volfile *v)
 {
@@ -247,7 +247,7 @@ option_at(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
     return s && i < s->option_count ? &s->options[i] : NULL;
 }
 
-/* Returns whether the key is given again later: a repeated key is listed once, with its last value. */
+/* Returns whether the key is given again later: a repeated key is listed once, with the last value. */
 static bool
 is_repeated_key(const struct fuse_mount *m, const struct xlator *xl, unsigned i)
 {
@@ -267,8 +267,8 @@ graph_name(const struct graph *g, char *out, size_t size)
     snprintf(out, size, "%s-%d", g->top->children[0]->name, getpid());
 }
 
-/* Returns entry `i` of the entries that are not fixed. An empty name: do not list it. False: no more
- * entries. */
+/* Returns entry `i` of the entries that are not fixed. An empty name: an entry that is not listed. False: no
+ * more entries. */
 static bool
 moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct meta_entry *e)
 {
@@ -306,7 +306,7 @@ moving_entry(const struct fuse_mount *m, struct meta dir, unsigned i, struct met
     }
 }
 
-/* Returns entry `i` of a folder; an empty name: do not list it. False: no more entries. */
+/* Returns entry `i` of a folder; an empty name: an entry that is not listed. False: no more entries. */
 static bool
 entry_at(const struct fuse_mount *m, struct meta dir, unsigned i, struct meta_entry *e)
 {
@@ -534,7 +534,7 @@ meta_answer_text(struct fuse_mount *m, const struct fuse_in_header *in, struct m
     free(text);
 }
 
-/* Adds an entry without a number: the kernel looks it up when it is used. */
+/* Adds an entry without a number: the kernel looks the entry up at the first use. */
 static size_t
 put_meta_entry(char *at, const struct meta_entry *e, uint64_t ino, uint64_t next, bool is_plus)
 {
@@ -655,7 +655,7 @@ meta_answer(struct fuse_mount *m, const struct fuse_in_header *in, struct meta w
     }
 }
 
-/* Returns whether the request would create, remove or rename .meta or a name in it. */
+/* Returns whether the request would create, remove or rename .meta or a name in .meta. */
 static bool
 changes_meta(const struct fuse_in_header *in, size_t size)
 {

@@ -2,11 +2,11 @@
 /* Invalidations from bricks after changes by other clients (features/upcall; wire 7).
  *
  * The kernel caches attributes for --attribute-timeout. When a brick reports that another client has
- * changed an object, the kernel's attributes of it are invalidated: the kernel then asks when it needs
- * them, and drops cached contents of the file if the new attributes show a change. The kernel ignores
- * attributes from requests that are under way, because they are older. So with cache-invalidation on, a
- * volume's attributes can be cached for minutes, as its md-cache-timeout says (mount/volume.c). Names are
- * not covered: the kernel looks them up again after --entry-timeout.
+ * changed an object, the mount invalidates the kernel's attributes of the object. The kernel then asks for
+ * the attributes at the next use, and drops cached contents of the file if the new attributes show a change.
+ * The kernel ignores attributes from requests that are under way, because such attributes are older. So with
+ * cache-invalidation on, a volume's attributes can be cached for minutes, as md-cache-timeout says
+ * (mount/volume.c). Names are not covered: the kernel looks a name up again after --entry-timeout.
  *
  * A brick keeps a client registered for features.cache-invalidation-timeout after the client's last call,
  * and while the connection lasts. When a connection is lost, all of the kernel's attributes are
@@ -17,7 +17,7 @@
 #include "xlators/mount/fuse/fuse.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
-/* One of the wire's flags: another client has read the object. */
+/* A flag on the wire: another client has read the object. */
 #define UPCALL_ATIME 0x20u
 
 /* Invalidates attributes only. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The kernel's number of an inode is the address of its node; the root's is 1. An inode that the kernel
- * knows is held by one reference, taken when the lookup count leaves 0 and dropped when it returns to 0.
- * Two threads that do both at the same time do not race, because each of them has its own reference, or the
- * kernel's, meanwhile. */
+/* The kernel's number of an inode is the address of the inode's node; the root's number is 1. An inode that
+ * the kernel knows is held by one reference, taken when the lookup count leaves 0 and dropped when the count
+ * returns to 0. Two threads that do both at the same time do not race, because each thread holds
+ * another reference, or the kernel's, meanwhile. */
 #include <string.h>
 
 #include "xlators/mount/fuse/fuse.h"
@@ -80,7 +80,8 @@ node_forget(struct fuse_mount *m, struct inode *inode, uint64_t count)
         inode_unref(inode);
 }
 
-/* Counts the change after it was made, because an FSYNC that began before may not have covered it. */
+/* Counts a change after the change was made, because an FSYNC that began before may not have covered the
+ * change. */
 void
 node_has_changed(struct task *t)
 {

@@ -98,7 +98,7 @@ send_reply(int fd, struct iovec *iov, int count, void *userdata)
     return writev(fd, iov, count);
 }
 
-/* libfuse requires a read function; the mount reads by itself. */
+/* libfuse requires a read function, which the mount does not use. */
 static ssize_t
 read_device(int fd, void *bytes, size_t size, void *userdata)
 {
@@ -137,8 +137,8 @@ privs_kill(struct task *t, struct fd *fd, struct iatt *a)
     return ret < 0 ? ret : 0;
 }
 
-/* The kernel sends this request in the name of a writer that has the file open. But it also lets any user
- * chown a file to -1 and -1, which must not clear the bits of other users' programs. */
+/* The kernel sends this request in the name of a writer that has the file open. But the kernel also lets any
+ * user chown a file to -1 and -1, which must not clear the bits of other users' programs. */
 int
 privs_kill_if_allowed(struct task *t, struct iatt *a)
 {
@@ -154,7 +154,7 @@ privs_kill_if_allowed(struct task *t, struct iatt *a)
         int ret = task_wind_by_number(t, &stk);
 
         call_stack_free(stk);
-        if (ret < 0 && ret != -ESTALE) /* the object has no name: a caller that has it open may write */
+        if (ret < 0 && ret != -ESTALE) /* the object has no name, and a caller with an open file may write */
             return ret == -EACCES ? -EPERM : ret;
     }
     return privs_kill(t, NULL, a);

@@ -3,21 +3,23 @@
  * changed:
  *
  *      device                          paused: requests of the kernel wait there
- *      running tasks                   end. Tasks that wait for locks are left: they get ENOTCONN when the
- *                                      old graph ends, and repeat the request in the new one (task_follow)
- *      each node's inode, by gfid      looked up in the new graph, so that its layers know the inode
- *      each open file                  flushed, opened in the new graph, its locks moved there by the
- *                                      bricks
+ *      running tasks                   end. Tasks that wait for locks are left: such a task gets ENOTCONN
+ * when
+ *                                      the old graph ends, and repeats the request in the new graph
+ *                                      (task_follow)
+ *      each node's inode, by gfid      looked up in the new graph, so that the new layers know the inode
+ *      each open file                  flushed, opened in the new graph; the bricks move the locks to the new
+ *                                      fd
  *      the mount's layer               replaced; the device is read again
  *
- * The kernel holds addresses of nodes and files, which stay. A file that cannot be opened again (it has no
- * name any more, or its bricks are down) stays with the old graph. So does an unfinished listing, whose
- * cookies are valid in that graph only. Requests for these go to the old graph, which stays, with its
- * connections, until the last of them is closed (fuse_keeps).
+ * The kernel holds addresses of nodes and files, which stay. A file that cannot be opened again (without a
+ * name, or with bricks that are down) stays with the old graph. So does an unfinished listing, because the
+ * cookies are valid in that graph only. Requests for such files and listings go to the old graph. The old
+ * graph and the connections stay until the last such file is closed (fuse_keeps).
  *
- * Locks are moved by trusted.glusterfs.lockinfo: the value read from the old fd is set on the new one, and
- * each brick moves the locks atomically. A brick that is not in the old graph, or has lost its connection
- * to it, knows no locks to move. */
+ * Locks are moved by trusted.glusterfs.lockinfo: the value read from the old fd is set on the new fd, and
+ * each brick moves the locks atomically. A brick that is not in the old graph, or has lost the connection to
+ * the old graph, knows no locks to move. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -82,7 +84,7 @@ call_new(enum fop fop, struct inode *inode)
     return stk;
 }
 
-/* Looks the inode up in the new graph, whose layers keep data with the inode. A failure is ignored: later
+/* Looks the inode up in the new graph, because layers keep data with the inode. A failure is ignored: later
  * calls fail in the same way. */
 static void
 lookup_in_new_graph(struct carry *c, struct inode *inode)
@@ -95,7 +97,7 @@ lookup_in_new_graph(struct carry *c, struct inode *inode)
     call_stack_free(stk);
 }
 
-/* Opens the file in the new graph. NULL: it cannot be opened there. */
+/* Opens the file in the new graph. NULL: the file cannot be opened in that graph. */
 static struct fd *
 open_again(struct carry *c, const struct fd *old, struct inode *inode)
 {
@@ -128,7 +130,8 @@ call_on(enum fop fop, struct fd *fd)
     return stk;
 }
 
-/* Flushes writes that were answered early. Returns -errno if one has failed, which was not reported yet. */
+/* Flushes writes that were answered early. Returns -errno if a write has failed, and the failure was not
+ * reported yet. */
 static int
 end_early_answers(struct carry *c, struct fd *old)
 {
@@ -248,7 +251,7 @@ carry_files(struct carry *c, struct fuse_node *node, struct inode *inode)
     struct fuse_file *f;
 
     cds_list_for_each_entry (f, &node->files, node_link) {
-        if (fd_graph(f->fd) == c->from->graph) /* else it stayed with an earlier graph */
+        if (fd_graph(f->fd) == c->from->graph) /* else the file stayed with an earlier graph */
             carry_file(c, node, f, inode);
     }
 }
@@ -262,7 +265,8 @@ same_inode(struct carry *c, const struct inode *old)
                              : inode_link(c->to->graph->inodes, NULL, NULL, &a);
 }
 
-/* Moves the kernel's references to the new inode; tasks drop references to the old inode by themselves. */
+/* Moves the kernel's references to the new inode. Tasks drop references to the old inode when the tasks
+ * end. */
 static void
 carry_node(struct carry *c, struct fuse_node *node)
 {

@@ -28,7 +28,7 @@ task_pools_init(void)
 
 /* ---- the caller ------------------------------------------------------------------------------ */
 
-/* Reads the supplementary groups. If the process has ended, its primary group must suffice. */
+/* Reads the supplementary groups. If the process has ended, the primary group must suffice. */
 static void
 read_groups(struct task *t, const struct fuse_ctx *ctx)
 {
@@ -48,7 +48,7 @@ read_groups(struct task *t, const struct fuse_ctx *ctx)
     t->stk->caller.group_count = (uint32_t)count;
 }
 
-/* The lock owner of a request without one is the process: four bytes, as stock's mounts send. */
+/* Without a lock owner in the request, the owner is the process: four bytes, as stock's mounts send. */
 static void
 set_caller(struct task *t)
 {
@@ -95,7 +95,7 @@ task_make(fuse_req_t req, struct fuse_mount *m, struct xlator *xl)
     return t;
 }
 
-/* Makes the object's graph, which may be an older one, the graph that the task calls. */
+/* Makes the object's graph, which may be an older graph, the graph that the task calls. */
 static void
 task_set_graph(struct task *t, struct inode *inode)
 {
@@ -252,7 +252,7 @@ task_end(struct task *t)
     if (t->before)
         call_stack_free(t->before);
     mem_put(t);
-    /* the pin keeps the mount, which is freed after its graphs are drained */
+    /* the pin keeps the mount, which is freed after the drain of all graphs */
     atomic_fetch_sub(&m->running, 1);
     graph_unpin(g);
 }
@@ -307,7 +307,7 @@ count_or_park(struct fuse_mount *m)
         atomic_fetch_add(&m->running, 1);
     pthread_mutex_unlock(&m->lock);
     if (waits)
-        coroutine_yield(); /* tasks_go_on() has counted it */
+        coroutine_yield(); /* tasks_go_on() has counted this task */
 }
 
 void
@@ -333,7 +333,7 @@ tasks_go_on(struct fuse_mount *m)
     pthread_mutex_unlock(&m->lock);
     read_section_begin();
     cds_list_for_each_entry_safe (p, next, &all, link)
-        coroutine_resume(p->self); /* frees the stack, with `p` on it */
+        coroutine_resume(p->self); /* frees the stack that holds `p` */
     read_section_end();
 }
 

@@ -11,7 +11,7 @@
 #include "xlators/mount/fuse/fuse-internal.h"
 
 static const struct {
-    const char *name;  /* or its beginning */
+    const char *name;  /* the name, or with is_prefix the beginning of names */
     bool is_prefix;
     int get, set;      /* errno; 0: the brick decides. `set` is for removing, too */
 } rules[] = {
@@ -25,15 +25,14 @@ static const struct {
     {"security.ima", false, ENODATA, EOPNOTSUPP},
 };
 
-/* Returns whether a getxattr of this name removes locks of other clients. A stock brick does it for any
- * user. */
+/* Returns whether a getxattr of this name removes locks of other clients. A stock brick obeys any user. */
 static bool
 clears_locks(const char *name)
 {
     return strncmp(name, "glusterfs.clrlk", 15) == 0 || strncmp(name, "glusterfs.intrlk", 16) == 0;
 }
 
-/* Returns the errno to answer without asking the brick; 0: ask it. */
+/* Returns the errno to answer without asking the brick; 0: ask the brick. */
 static int
 xattr_rule_errno(fuse_req_t req, const char *name, bool sets)
 {
@@ -152,7 +151,7 @@ op_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
     task_start(t);
 }
 
-/* The kernel either asks for the size first, or passes the size of its buffer. */
+/* The kernel either asks for the size first, or passes the size of the kernel's buffer. */
 static void
 reply_xattr_bytes(struct task *t, const void *bytes, size_t size)
 {
@@ -219,7 +218,7 @@ op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
     task_start(t);
 }
 
-/* Hides the volume's xattrs from all users, and trusted ones from users other than root. */
+/* Hides the volume's xattrs from all users, and trusted xattrs from users other than root. */
 static bool
 is_xattr_listed(const struct task *t, const struct dict_pair *p)
 {
