@@ -127,7 +127,7 @@ struct xlator_type {
      * its own. */
     void (*contended)(struct xlator *xl, const struct gfid *gfid, const char *domain);
     /* Another client has changed the object, so cached data about it is old. `flags`: UPCALL_*, the kinds
-     * of change. From any thread. Absent: passed to the layer above. */
+     * of change; or INVALIDATED_CONTENTS. From any thread. Absent: passed to the layer above. */
     void (*invalidated)(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
     /* Writes key=value lines to the statedump. */
     void (*dump)(struct xlator *xl, struct dump *dump);
@@ -140,6 +140,8 @@ struct xlator_type {
 };
 
 enum { GRAPH_LAYERS_MAX = UINT16_MAX };
+/* The cached contents of the file must not be read any more, although its attributes do not show a change. */
+#define INVALIDATED_CONTENTS 0x80000000u
 
 struct xlator {
     union {

@@ -18,7 +18,7 @@
 #include "rpc/transport/local-socket.h"
 #include "rpc/transport/transport-internal.h"
 
-enum { QUIET_LOOK_MS = 5, QUIET_LOOKS = 4, QUIET_MAX_MS = 500 }; /* of transport_quiesce() */
+enum { QUIET_LOOK_MS = 5, QUIET_LOOKS = 10, QUIET_MAX_MS = 500 }; /* of transport_quiesce() */
 
 static struct {
     pthread_mutex_t lock;

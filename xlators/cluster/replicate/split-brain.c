@@ -226,6 +226,8 @@ set_choice(struct op *op, const char *value)
     uint64_t until = monotonic_s() + 60 * (uint64_t)atomic_load(&r->choice_minutes);
 
     atomic_store(&ri->choice, child < 0 ? 0 : until << 8 | (uint64_t)child);
+    /* the kernel has pages of the copy that was read before */
+    xlator_tell_invalidated(r->xl, &op->inode->gfid, INVALIDATED_CONTENTS);
     return 0;
 }
 

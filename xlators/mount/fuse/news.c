@@ -20,14 +20,20 @@
 /* A flag on the wire: another client has read the object. */
 #define UPCALL_ATIME 0x20u
 
-/* Invalidates attributes only. */
+/* `from` -1: invalidates attributes only; 0: contents, too. */
 static void
-forget_attributes(struct fuse_mount *m, struct inode *inode, struct fuse_node *node)
+forget_cached(struct fuse_mount *m, struct inode *inode, struct fuse_node *node, off_t from)
 {
     fuse_folder_drop(node);
     if (atomic_load(&node->lookups) && atomic_load(&m->is_mounted))
         (void)fuse_lowlevel_notify_inval_inode(
-            m->se, inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node, -1, 0);
+            m->se, inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node, from, 0);
+}
+
+static void
+forget_attributes(struct fuse_mount *m, struct inode *inode, struct fuse_node *node)
+{
+    forget_cached(m, inode, node, -1);
 }
 
 void
@@ -38,7 +44,7 @@ fuse_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags)
     struct fuse_node *node = inode ? inode_ctx(inode, xl) : NULL;
 
     if (node)
-        forget_attributes(m, inode, node);
+        forget_cached(m, inode, node, flags & INVALIDATED_CONTENTS ? 0 : -1);
     inode_unref(inode);
 }
 
