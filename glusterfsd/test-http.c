@@ -139,8 +139,14 @@ wait_at_gate(const struct http_request *req, struct http_answer *answer)
 static void
 pause_long(const struct http_request *req, struct http_answer *answer)
 {
+    bool has_slept = http_pause(1);
+
     (void)req;
-    http_printf(answer, http_pause(1) && !http_pause(600000) ? "woken" : "not woken");
+    pthread_mutex_lock(&gate_lock);
+    at_gate++;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&gate_lock);
+    http_printf(answer, has_slept && !http_pause(600000) ? "woken" : "not woken");
 }
 
 enum { WAITERS = 8 };
@@ -609,6 +615,7 @@ START_TEST(handlers_that_block_hold_nobody_up)
     expect(ASK("GET /wait"), 503, "too many such requests");
     int other = dial_unix(); /* another row has its own threads */
     send_text(other, "GET /pause HTTP/1.1" END "\r\n");
+    wait_for_gate(WAITERS + 1);
     expect(ASK("GET /public"), 200, "GET /public");
     open_gate();
     for (unsigned i = 1; i < WAITERS; i++)
