@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Volumes on disk. An operation is killed before each call that changes a disk, and what the next start finds
- * is the old state or the new one: the calls are wrapped (local.mk), and the one whose turn it is does not
- * come to be. Or the disk is full from that call on: then the operation says so and the old state stays.
- * Needs root: bricks carry trusted xattrs. */
+/* Volumes on disk. The process is killed before each call that changes a disk, and the next start finds the
+ * old state or the new one. The linker wraps these calls (local.mk), and the test ends the process in place
+ * of the n-th. Or the disk is full from that call on: then the operation fails with an error and the old
+ * state stays. Needs root: bricks carry trusted xattrs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -34,15 +34,15 @@ static struct problem why;
 
 /* ---- calls that do not come to be ------------------------------------------------------------ */
 
-/* What becomes of the call: the process is killed before it; or in the midst, of a write; or it needs room
- * and gets ENOSPC, alone or as all after it. */
+/* The end of the call: the process is killed before the call, or in the middle of a write; or the call needs
+ * room and gets ENOSPC, alone or with all later calls. */
 enum end { KILLED, TORN, FULL_ONCE, FULL, ENDS };
 
 static enum end end;
 static int end_at = -1; /* the number of the call; -1: none */
 static int calls;       /* of the first thread: operations are done by the thread that asks for them */
 
-/* What others write (lines of the log, wake-ups) comes when it likes. */
+/* Calls of other threads (lines of the log, wake-ups) come at any time and are not counted. */
 static bool
 is_counted(void)
 {
@@ -308,7 +308,8 @@ look_anew(const struct scene *s)
     return seen;
 }
 
-/* What is found after the operation has ended at call `at`; *is_reached: it has got so far. */
+/* Returns the state on disk after the operation has ended at call `at`; *is_reached: the operation has made
+ * that call. */
 static enum outcome
 end_scene(const struct scene *s, int at, bool *is_reached)
 {

@@ -9,7 +9,8 @@
  * While only some subvolumes of distribute are away, it answers that names of theirs do not exist, as stock's
  * does. So calls of names wait until all are back, and calls of an open file or a known object go on.
  *
- * The bricks may have done a call whose connection ended before the reply. What follows depends on the fop:
+ * The bricks may have done a call whose connection ended before the reply. The layer's answer depends on the
+ * fop:
  *
  *      repeatable   doing the call twice is the same as once (reads, writes at an offset, attributes, locks):
  *                   sent again
@@ -21,10 +22,10 @@
  *      of the rest  an exclusive xattr, a removal of an xattr: fails, because no later look tells whether the
  *                   brick has done the call. Such calls are held only before they are sent
  *
- * Deaths: the layer sends no message of its own but LOOKUP, and keeps nothing on bricks. A mount that dies
- * while calls are held leaves what a mount leaves that dies in the middle of these calls; replicate's marks
- * lead the healer. A call of a name that is sent again runs replicate's and distribute's whole transaction
- * again, under their locks.
+ * Deaths: the layer sends no message of its own but LOOKUP and FSTAT, and keeps nothing on bricks. A mount
+ * that dies while calls are held leaves the same state as a mount that dies in the middle of these calls;
+ * replicate's marks lead the healer. A call of a name that is sent again runs the whole transaction of
+ * replicate and distribute again, under their locks.
  *
  * Another client may act between the two tries. It can remove the name that the first try has made, or make
  * the name that the first try has removed; then the second try acts on the other client's change as if the
@@ -154,7 +155,7 @@ hard_hold(struct hard *h, struct call_stack *stk, xl_verdict (*go)(struct xlator
     return may_wait;
 }
 
-/* Lets all held calls go on: their `go` sends them, or answers them when their time is over. */
+/* Lets all held calls go on: `go` of each call sends the call, or answers the call when the time is over. */
 static void
 release_held(struct hard *h)
 {
@@ -279,7 +280,7 @@ append_again(struct xlator *xl, struct call_stack *stk)
     return XL_OWNED;
 }
 
-/* A failed reply holds nothing but what is on the arena. */
+/* All parts of a failed reply are on the call's arena, so clearing the reply loses no reference. */
 static xl_verdict
 send_again(struct xlator *xl, struct call_stack *stk)
 {
