@@ -166,8 +166,8 @@ run_scripts() {
     [[ ${#scripts[@]} -gt 0 ]] || return
     echo "end-to-end tests"
     counts=$(mktemp)
-    # The scripts wait more than they compute: two at a time left half of two cores idle.
-    jobs=$(($(nproc) * 3 / 2))
+    # The scripts wait more than they compute: three at a time left 44 % of two cores idle.
+    jobs=$(($(nproc) * 2))
     (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$jobs" "$seconds" "$again" "${scripts[@]}")
     [[ ! -s $counts ]] || read -r good bad <"$counts"
     rm -f "$counts"
