@@ -205,7 +205,7 @@ pending_of_brick(const struct volume *v, unsigned brick)
 
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
-/* What a user wants resolved: an object, or a name that leads to different objects. */
+/* The split-brain that a user wants resolved: an object, or a name that leads to different objects. */
 struct target {
     unsigned set;
     char gfid[GFID_TEXT_SIZE]; /* of the object, or of the folder */

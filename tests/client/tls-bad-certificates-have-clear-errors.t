@@ -45,25 +45,28 @@ make_crl() {
 make_crl
 volume_start v
 
-mount_with() { # MNT VOL [NAME [CA]]
-    local to=$1 vol=$2 option
-    local -a words=() options=()
-    shift 2
+tls_words() { # VOL [NAME [CA]]: sets `words`, the command line's part about TLS
+    local vol=$1 option
+    local -a options=()
+    shift
+    words=()
     [[ $# -eq 0 ]] || mapfile -t options < <(tls_options "$vol-client-*" "$@")
     for option in "${options[@]}"; do
         words+=(--xlator-option "$option")
     done
+}
+
+mount_with() { # MNT VOL [NAME [CA]]
+    local to=$1 vol=$2
+    local -a words
+    tls_words "${@:2}"
     mount_kiln "$vol" "$to" "${words[@]}"
 }
 
 mount_fails() { # TEXT VOL [NAME [CA]]
-    local text=$1 vol=$2 option
-    local -a words=() options=()
-    shift 2
-    [[ $# -eq 0 ]] || mapfile -t options < <(tls_options "$vol-client-*" "$@")
-    for option in "${options[@]}"; do
-        words+=(--xlator-option "$option")
-    done
+    local text=$1 vol=$2
+    local -a words
+    tls_words "${@:2}"
     # shellcheck disable=SC2046
     volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$T/fails.vol"
     mkdir -p "$other"

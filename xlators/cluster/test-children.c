@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1575,4 +1576,23 @@ scene_lookup_all(void)
             (void)scene_call(FOP_lookup, fill_lookup, 0);
         }
     }
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+char run_text[RUN_TEXT_BYTES];
+unsigned findings;
+
+void
+finding_add(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (++findings > 25)
+        return;
+    fprintf(stderr, "%s: ", run_text);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\n");
 }

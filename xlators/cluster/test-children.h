@@ -150,4 +150,12 @@ const char *store_locks_text(void);
  * the first difference. Counters (trusted.afr.*) and times are not compared. */
 const char *store_difference(struct store *a, struct store *b);
 
+/* ---- findings -------------------------------------------------------------------------------- */
+
+#define RUN_TEXT_BYTES 256
+extern char run_text[RUN_TEXT_BYTES]; /* the present run, for messages; the test fills the text in */
+extern unsigned findings;             /* number of findings; the test sets the number to 0 */
+/* Counts a finding, and prints the text behind run_text unless 25 findings were printed already. */
+void finding_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

@@ -195,24 +195,6 @@ target_before(const struct name_change *c)
     return c->target_by == FOP_null ? 0 : TARGET;
 }
 
-/* ---- findings -------------------------------------------------------------------------------- */
-
-static char run_text[256];
-static unsigned findings;
-
-static void __attribute__((format(printf, 1, 2))) found(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (++findings > 25)
-        return;
-    fprintf(stderr, "%s: ", run_text);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fprintf(stderr, "\n");
-}
-
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool
@@ -270,11 +252,11 @@ check_names(const struct name_change *c, int ret, const char *when)
     int s = look(source), t = look(target);
 
     if (!is_state(c, s, t, ret >= 0) && !is_half_renamed(c, ret))
-        found("%s: the source leads to %d, the target to %d (the change: %d)", when, s, t, ret);
+        finding_add("%s: the source leads to %d, the target to %d (the change: %d)", when, s, t, ret);
     if ((s == SOURCE || t == SOURCE) && c->source_by == FOP_create && !has_contents(SOURCE))
-        found("%s: the contents of the source are lost", when);
+        finding_add("%s: the contents of the source are lost", when);
     if (t == TARGET && c->target_by == FOP_create && !has_contents(TARGET))
-        found("%s: the contents of the target are lost", when);
+        finding_add("%s: the contents of the target are lost", when);
 }
 
 static uint32_t
@@ -298,14 +280,14 @@ check_folder(const char *path)
         if (!o || !S_ISDIR(o->stat.mode))
             continue;
         if (!x)
-            found("folder %s has no range on c%u", path, i);
+            finding_add("folder %s has no range on c%u", path, i);
         else if (word_of(x->bytes + 12))
             sum += (uint64_t)word_of(x->bytes + 12) - word_of(x->bytes + 8) + 1;
     }
     if (has && has != scene.count)
-        found("folder %s is on %u subvolumes only", path, has);
+        finding_add("folder %s is on %u subvolumes only", path, has);
     else if (has && sum != UINT64_C(1) << 32)
-        found("the ranges of folder %s have %llu hashes", path, (unsigned long long)sum);
+        finding_add("the ranges of folder %s have %llu hashes", path, (unsigned long long)sum);
 }
 
 static void
@@ -371,7 +353,7 @@ finish_run(const struct name_change *c, int ret)
     bool is_cut = scene.is_cut;
 
     if (!is_cut && store_locks())
-        found("locks are left: %s", store_locks_text());
+        finding_add("locks are left: %s", store_locks_text());
     scene.fault_count = 0;
     for (unsigned i = 0; i < scene.count && !is_cut; i++) {
         if (!scene.is_up[i])
@@ -389,7 +371,7 @@ finish_run(const struct name_change *c, int ret)
     else
         check_folders(c);
     if (store_locks())
-        found("the lookups leave locks: %s", store_locks_text());
+        finding_add("the lookups leave locks: %s", store_locks_text());
     scene_end();
 }
 
@@ -413,7 +395,7 @@ run_with(unsigned count, const struct name_change *c, bool is_fresh, const struc
     int ret = run_change(count, c, is_fresh, f, f != NULL);
 
     if (ret < 0 && (!f || f->kind == FAULT_LATE))
-        found("the change fails: %s", strerror(-ret));
+        finding_add("the change fails: %s", strerror(-ret));
     finish_run(c, ret);
 }
 
@@ -489,16 +471,16 @@ change_folder(unsigned count, enum fop fop, const struct fault *f)
     scene.fault_count = 0;
     scene_end();
     if (store_locks() && !is_cut)
-        found("locks are left: %s", store_locks_text());
+        finding_add("locks are left: %s", store_locks_text());
     scene_begin(&cluster_distribute_xlator, "");
     (void)scene_call(FOP_lookup, fill_root, 0);
     (void)look(source);
     (void)look(source);
     for (unsigned i = 0; i < count; i++) {
         if (has_folder_change(i, fop) != has_folder_change(0, fop))
-            found("the folder differs on c0 and c%u (the change: %d)", i, ret);
+            finding_add("the folder differs on c0 and c%u (the change: %d)", i, ret);
         if (ret >= 0 && !has_folder_change(i, fop))
-            found("c%u has lost a change that was reported as done", i);
+            finding_add("c%u has lost a change that was reported as done", i);
     }
     scene_end();
 }

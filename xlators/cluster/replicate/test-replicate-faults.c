@@ -563,24 +563,6 @@ static const struct change_case {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-/* ---- findings -------------------------------------------------------------------------------- */
-
-static char run_text[256]; /* the present run, for messages */
-static unsigned findings;
-
-static void __attribute__((format(printf, 1, 2))) found(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (++findings > 25)
-        return;
-    fprintf(stderr, "%s: ", run_text);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fprintf(stderr, "\n");
-}
-
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool
@@ -620,14 +602,14 @@ check_recorded(const struct change_case *c)
     for (unsigned i = 0; i < scene.count; i++)
         has += can_tell(c, i) && has_change_copy(c, i);
     if (!has)
-        found("reported as done, and no copy has the change");
+        finding_add("reported as done, and no copy has the change");
     for (unsigned k = 0; k < scene.count; k++) {
         bool is_accused = false;
 
         for (unsigned i = 0; i < scene.count; i++)
             is_accused |= i != k && can_tell(c, i) && has_change_copy(c, i) && accuses(c, i, k);
         if (can_tell(c, k) && !has_change_copy(c, k) && !is_accused)
-            found("reported as done, but c%u lacks the change and is not accused", k);
+            finding_add("reported as done, but c%u lacks the change and is not accused", k);
     }
 }
 
@@ -703,7 +685,7 @@ finish_run(const struct shape *shape, const struct change_case *c, int ret)
     if (ret >= 0 && !is_cut())
         check_recorded(c);
     if (!is_cut() && store_locks())
-        found("locks are left: %s", store_locks_text());
+        finding_add("locks are left: %s", store_locks_text());
     scene.fault_count = 0;
     if (is_cut()) {
         scene_end();
@@ -713,21 +695,21 @@ finish_run(const struct shape *shape, const struct change_case *c, int ret)
     const char *differs = copies_difference(), *left = counters_left();
 
     if (differs)
-        found("after the heal %s (the change: %d)", differs, ret);
+        finding_add("after the heal %s (the change: %d)", differs, ret);
     else if (left)
-        found("after the heal %s", left);
+        finding_add("after the heal %s", left);
     for (unsigned i = 0; i < scene.count && ret >= 0; i++) {
         if (can_tell(c, i) && !has_change_copy(c, i))
-            found("c%u has lost a change that was reported as done", i);
+            finding_add("c%u has lost a change that was reported as done", i);
     }
     bool is_half = c->is_half && c->is_half(&scene.store[0]);
     const char *lost =
         differs || has_change_copy(c, 0) || is_half ? NULL : store_difference(&before, &scene.store[0]);
 
     if (lost)
-        found("the result is neither the old state nor the new: %s", lost);
+        finding_add("the result is neither the old state nor the new: %s", lost);
     if (store_locks())
-        found("the heal leaves locks: %s", store_locks_text());
+        finding_add("the heal leaves locks: %s", store_locks_text());
     scene_end();
 }
 
@@ -770,7 +752,7 @@ run_with(const struct shape *shape, const struct change_case *c, const struct va
     bool is_mild = count < 2 && !is_cut();
 
     if (ret < 0 && is_mild)
-        found("the change fails: %s", strerror(-ret));
+        finding_add("the change fails: %s", strerror(-ret));
     finish_run(shape, c, ret);
 }
 
