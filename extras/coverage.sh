@@ -27,11 +27,18 @@ print: ; @echo \$($1)"
 }
 flags="-std=gnu17 -O0 -g -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DMEM_IN_PROGRAM -I$root/libglusterfs -I$root -I$build
     $(variable KILN_CPPFLAGS) $(variable FUSE_CFLAGS) -pthread -ftls-model=initial-exec"
-libraries="$build/libkiln-xlators.a $build/libkiln-rpc.a $build/libglusterfs.a $(variable BASE_LIBS) $(variable CHECK_LIBS)"
-wraps=-Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
+libraries="$build/libkiln-xlators.a $build/libkiln-rpc.a $build/libglusterfs.a $(variable BASE_LIBS) $(variable FUSE_LIBS)
+    $(variable CHECK_LIBS)"
+
+# Prints the object of a source of a test that is no source of the layer (compiled once, without gcov).
 # The flags contain several words each.
 # shellcheck disable=SC2086
-gcc $flags -c xlators/cluster/test-children.c -o "$dir/test-children.o"
+helper() {
+    local object=$dir/${1//\//-}.o
+    [[ -e $object ]] || gcc $flags -c "$1" -o "$object"
+    echo "$object"
+}
+
 for layer; do
     objects=$dir/$layer
     mkdir -p "$objects"
@@ -42,14 +49,20 @@ for layer; do
         gcc $flags --coverage -fprofile-update=atomic -c "$source" -o "$objects/$name.o"
     done
     for source in "$layer"/test-*.c; do
-        name=$(basename "$source" .c) children=() wrap=
-        if grep -q 'test-children.h\|test-replicas.h' "$source"; then
-            children=("$dir/test-children.o") wrap=$wraps
-        fi
-        # shellcheck disable=SC2086
-        gcc $flags -c "$source" -o "$dir/$name.main"
-        # shellcheck disable=SC2086
-        gcc --coverage -pthread $wrap "$objects"/*.o "${children[@]}" "$dir/$name.main" \
+        name=$(basename "$source" .c) helpers=()
+        program=${layer//[\/-]/_}_${name//-/_}
+        sources=$(variable "${program}_SOURCES")
+        [[ $sources == *"$source"* ]] || continue # a part of other tests
+        for part in $sources; do
+            case $part in
+                *.h) ;;
+                "$layer"/test-*) helpers+=("$(helper "$part")") ;;
+                "$layer"/*) ;; # a source of the layer
+                *) helpers+=("$(helper "$part")") ;;
+            esac
+        done
+        # shellcheck disable=SC2046,SC2086
+        gcc --coverage -pthread $(variable "${program}_LDFLAGS") "$objects"/*.o "${helpers[@]}" \
             $libraries -o "$dir/$name"
         "$dir/$name" >"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
         echo "$name: $(grep -a Checks: "$dir/out")"

@@ -19,7 +19,9 @@
 #include "graph/pools.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
+#include "mem/mem-shared.h"
 #include "stack/coro-call.h"
+#include "xlators/cluster/test-children-internal.h"
 
 struct scene scene;
 
@@ -384,197 +386,41 @@ store_difference(struct store *a, struct store *b)
     return why ? why : folders_difference(b, 0, a, 0, 0);
 }
 
-/* ---- locks ----------------------------------------------------------------------------------- */
+/* ---- lack of memory -------------------------------------------------------------------------- */
 
-#define METADATA_START ((uint64_t)INT64_MAX - 1)
-
-struct stored_lock {
-    struct cds_list_head link;
-    unsigned child;
-    bool is_entry, is_all_names, is_shared; /* is_shared: a read lock */
-    uint64_t start, end;                    /* `end` excluded */
-    struct gfid gfid;
-    char domain[STORED_TEXT_MAX], name[STORED_TEXT_MAX];
-    uint64_t owner;
-    struct call_stack *waiting; /* NULL: the lock is held */
-};
-static CDS_LIST_HEAD(locks);
-
-static void call_answer(struct call_stack *stk, int ret);
-
-static bool
-locks_conflict(const struct stored_lock *a, const struct stored_lock *b)
+void
+scene_init_starving(void)
 {
-    if (a->child != b->child || a->is_entry != b->is_entry || !gfid_equal(&a->gfid, &b->gfid) ||
-        strcmp(a->domain, b->domain) != 0)
-        return false;
-    if (a->is_entry)
-        return a->is_all_names || b->is_all_names || strcmp(a->name, b->name) == 0;
-    /* bricks keep locks of attributes, at the end of the range, apart from locks of data */
-    if ((a->start >= METADATA_START) != (b->start >= METADATA_START))
-        return false;
-    return a->start < b->end && b->start < a->end;
+    must(mem_pools_set_option("bypass", "*") == 0); /* each object is an allocation */
 }
 
-static bool
-lock_is_free(const struct stored_lock *wanted)
+void
+scene_starve(int64_t n)
 {
-    struct stored_lock *l;
-
-    cds_list_for_each_entry(l, &locks, link)
-    {
-        if (!l->waiting && locks_conflict(l, wanted) && l->owner != wanted->owner &&
-            !(l->is_shared && wanted->is_shared))
-            return false;
-    }
-    return true;
+    scene.starve_at = n;
+    mem_test_fail_at = n;
 }
 
-static void
-locks_grant_waiting(void)
+bool
+scene_has_starved(void)
 {
-    struct stored_lock *l, *next;
-
-    cds_list_for_each_entry_safe(l, next, &locks, link)
-    {
-        if (!l->waiting || !lock_is_free(l))
-            continue;
-        struct call_stack *stk = l->waiting;
-
-        l->waiting = NULL;
-        call_answer(stk, 0);
-        locks_grant_waiting(); /* the list may have changed */
-        return;
-    }
+    return scene.starve_at && mem_test_fail_at <= 0;
 }
 
-/* The connection is gone: so are the locks, and the calls that wait for one fail. */
-static void
-locks_drop_child(unsigned i)
-{
-    struct stored_lock *l, *next;
-    CDS_LIST_HEAD(gone);
-
-    cds_list_for_each_entry_safe(l, next, &locks, link)
-    {
-        if (l->child == i)
-            cds_list_move(&l->link, &gone);
-    }
-    cds_list_for_each_entry_safe(l, next, &gone, link)
-    {
-        if (l->waiting)
-            call_answer(l->waiting, -ENOTCONN);
-        free(l);
-    }
-}
-
-static int
-lock_release(const struct stored_lock *wanted)
-{
-    struct stored_lock *l;
-
-    cds_list_for_each_entry(l, &locks, link)
-    {
-        bool is_same = l->child == wanted->child && l->is_entry == wanted->is_entry &&
-                       gfid_equal(&l->gfid, &wanted->gfid) && strcmp(l->domain, wanted->domain) == 0 &&
-                       l->owner == wanted->owner && !l->waiting && l->start == wanted->start &&
-                       l->end == wanted->end && l->is_all_names == wanted->is_all_names &&
-                       strcmp(l->name, wanted->name) == 0;
-
-        if (!is_same)
-            continue;
-        cds_list_del(&l->link);
-        free(l);
-        locks_grant_waiting();
-        return 0;
-    }
-    return -EINVAL;
-}
-
-unsigned
-store_locks(void)
-{
-    struct stored_lock *l;
-    unsigned count = 0;
-
-    cds_list_for_each_entry(l, &locks, link) count++;
-    return count;
-}
-
-const char *
-store_locks_text(void)
-{
-    static char text[512];
-    struct stored_lock *l;
-    size_t at = 0;
-
-    text[0] = '\0';
-    cds_list_for_each_entry(l, &locks, link)
-    {
-        if (at + 100 < sizeof text)
-            at += (size_t)snprintf(text + at, sizeof text - at, "c%u %s %s of object %u%s; ", l->child,
-                                   l->is_entry ? "entry" : "range", l->name, l->gfid.b[15],
-                                   l->waiting ? " (waits)" : "");
-    }
-    return text;
-}
-
-static bool
-is_lock_call(enum fop fop)
-{
-    return fop == FOP_inodelk || fop == FOP_finodelk || fop == FOP_entrylk || fop == FOP_fentrylk;
-}
-
-/* A brick that serves other calls does not refuse to release a lock. */
-static bool
-is_unlock(const struct fop_call *call)
-{
-    bool is_entry = call->fop == FOP_entrylk || call->fop == FOP_fentrylk;
-
-    return is_lock_call(call->fop) && (is_entry ? call->cmd == 1 : call->flock.type == FLOCK_UNLOCK);
-}
-
-/* Returns 1 if the call waits. */
-static int
-lock_serve(unsigned child, struct call_stack *stk, const struct gfid *gfid)
-{
-    const struct fop_call *c = &stk->call;
-    bool is_entry = c->fop == FOP_entrylk || c->fop == FOP_fentrylk;
-    struct stored_lock l = {.child = child, .is_entry = is_entry, .gfid = *gfid};
-
-    snprintf(l.domain, sizeof l.domain, "%s", c->volume);
-    memcpy(&l.owner, stk->caller.lk_owner.bytes, sizeof l.owner);
-    if (is_entry) {
-        l.is_all_names = !c->has_name;
-        snprintf(l.name, sizeof l.name, "%s", c->has_name ? c->name : "");
-    } else {
-        l.start = (uint64_t)c->flock.start;
-        l.end = c->flock.len ? l.start + (uint64_t)c->flock.len : UINT64_MAX;
-    }
-    l.is_shared = (is_entry ? c->type : c->flock.type) == FLOCK_READ;
-    if (is_unlock(c))
-        return lock_release(&l);
-    bool is_free = lock_is_free(&l), waits = is_entry ? c->cmd == 0 : c->cmd == 2;
-
-    if (!is_free && !waits)
-        return -EAGAIN;
-    struct stored_lock *kept = malloc(sizeof *kept);
-
-    *kept = l;
-    kept->waiting = is_free ? NULL : stk;
-    cds_list_add_tail(&kept->link, &locks);
-    return is_free ? 0 : 1;
-}
-
+/* Gives memory to the code of bricks and tests until starving_resume(). */
 static int64_t
-locks_count(unsigned child, const struct gfid *gfid, bool is_entry)
+starving_pause(void)
 {
-    struct stored_lock *l;
-    int64_t count = 0;
+    int64_t left = mem_test_fail_at;
 
-    cds_list_for_each_entry(l, &locks, link) count +=
-        l->child == child && l->is_entry == is_entry && gfid_equal(&l->gfid, gfid);
-    return count;
+    mem_test_fail_at = 0;
+    return left;
+}
+
+static void
+starving_resume(int64_t left)
+{
+    mem_test_fail_at = left;
 }
 
 /* ---- serving a call: looking up -------------------------------------------------------------- */
@@ -584,7 +430,7 @@ struct child_call {
     struct cds_list_head link;
     struct call_stack *stk;
     unsigned child;
-    bool is_late;
+    bool is_late, is_held;
     /* while it is served */
     struct store *s;
     unsigned dir, dir2; /* indexes of loc.parent and loc2.parent */
@@ -1162,8 +1008,8 @@ call_serve(struct child_call *c)
     }
 }
 
-static void
-call_answer(struct call_stack *stk, int ret)
+void
+child_call_answer(struct call_stack *stk, int ret)
 {
     scene.answered++;
     if (ret < 0) {
@@ -1201,7 +1047,7 @@ fail_queued(unsigned i)
     }
     cds_list_for_each_entry_safe(c, next, &gone, link)
     {
-        call_answer(c->stk, -ENOTCONN);
+        child_call_answer(c->stk, -ENOTCONN);
         free(c);
     }
 }
@@ -1270,10 +1116,15 @@ call_run(struct child_call *c, struct fault *f)
         scene_cut();
     if (kind == FAULT_UNSENT)
         scene_child_down(child);
+    int64_t starve_at = starving_pause();
+
     if (kind == FAULT_REFUSED)
         ret = -f->err;
     else if (scene.is_up[child] && !scene.is_cut)
         ret = call_serve(c);
+    if (scene.lie)
+        scene.lie(child, c->stk, &ret);
+    starving_resume(starve_at);
     struct call_stack *stk = is_lock_call(c->stk->call.fop) && ret == 1 ? NULL : c->stk;
 
     call_trace(c, ret, kind);
@@ -1285,7 +1136,7 @@ call_run(struct child_call *c, struct fault *f)
     if (kind == FAULT_UNANSWERED || kind == FAULT_CUT_AFTER)
         ret = -ENOTCONN;
     if (stk)
-        call_answer(stk, ret);
+        child_call_answer(stk, ret);
 }
 
 static bool
@@ -1295,15 +1146,16 @@ call_run_next(bool is_late)
 
     cds_list_for_each_entry(c, &calls, link)
     {
-        if (c->is_late != is_late)
+        if (c->is_late != is_late || c->is_held)
             continue;
         struct fault *f = is_late ? NULL : fault_of(c->child);
 
         scene.calls[c->child] += !is_late;
         scene.calls[ANY_CHILD] += !is_late;
-        if (f && f->kind == FAULT_LATE) {
+        if (f && (f->kind == FAULT_LATE || f->kind == FAULT_HELD)) {
             f->has_struck = true;
-            c->is_late = true;
+            c->is_late = f->kind == FAULT_LATE;
+            c->is_held = f->kind == FAULT_HELD;
             return true;
         }
         cds_list_del(&c->link);
@@ -1311,6 +1163,21 @@ call_run_next(bool is_late)
         return true;
     }
     return false;
+}
+
+void
+scene_release_held(int err)
+{
+    struct fault refusal = {.kind = FAULT_REFUSED, .err = err};
+    struct child_call *c, *next;
+    CDS_LIST_HEAD(held);
+
+    cds_list_for_each_entry_safe(c, next, &calls, link)
+    {
+        if (c->is_held)
+            cds_list_move(&c->link, &held);
+    }
+    cds_list_for_each_entry_safe(c, next, &held, link) call_run(c, err ? &refusal : NULL);
 }
 
 void
@@ -1350,8 +1217,10 @@ static xl_verdict
 child_any(struct xlator *xl, struct call_stack *stk)
 {
     const struct child_conf *conf = xlator_conf(xl);
+    int64_t starve_at = starving_pause();
     struct child_call *c = malloc(sizeof *c);
 
+    starving_resume(starve_at);
     *c = (struct child_call){.stk = stk, .child = (unsigned)conf->number};
     cds_list_add_tail(&c->link, &calls);
     return XL_OWNED;
@@ -1400,7 +1269,7 @@ scene_clear(unsigned count, bool has_arbiter)
 }
 
 static size_t
-scene_volfile(char *text, size_t size, const struct xlator_type *type, const char *options)
+scene_volfile(char *text, size_t size, const struct xlator_type *type, const char *options, bool is_top)
 {
     size_t at = 0;
 
@@ -1410,8 +1279,10 @@ scene_volfile(char *text, size_t size, const struct xlator_type *type, const cha
     at += (size_t)snprintf(text + at, size - at, "volume v\n type %s\n%s subvolumes", type->name, options);
     for (unsigned i = 0; i < scene.count; i++)
         at += (size_t)snprintf(text + at, size - at, " c%u", i);
-    at += (size_t)snprintf(text + at, size - at,
-                           "\nend-volume\nvolume top\n type test/top\n subvolumes v\nend-volume\n");
+    at += (size_t)snprintf(text + at, size - at, "\nend-volume\n");
+    if (!is_top)
+        at += (size_t)snprintf(text + at, size - at,
+                               "volume top\n type test/top\n subvolumes v\nend-volume\n");
     must(at < size);
     return at;
 }
@@ -1431,14 +1302,14 @@ scene_init_once(void)
     rcu_register_thread();
 }
 
-void
-scene_begin(const struct xlator_type *type, const char *options)
+static void
+scene_begin_at(const struct xlator_type *type, const char *options, bool is_top)
 {
     char text[4096], error[256] = "";
 
     scene_init_once();
     tested_type = type;
-    size_t len = scene_volfile(text, sizeof text, type, options);
+    size_t len = scene_volfile(text, sizeof text, type, options, is_top);
     struct volfile *v = volfile_parse("scene.vol", text, len, error, sizeof error);
 
     if (!v)
@@ -1448,13 +1319,27 @@ scene_begin(const struct xlator_type *type, const char *options)
         ck_abort_msg("%s", error);
     scene.graph->watch = scene_watch;
     scene.is_cut = false;
+    const struct xlator *tested = is_top ? scene.graph->top : scene.graph->top->children[0];
+
     for (unsigned i = 0; i < scene.count; i++)
-        scene.child[i] = scene.graph->top->children[0]->children[i];
+        scene.child[i] = tested->children[i];
     scene_arm(NULL, 0);
     must(graph_start(scene.graph) == 0);
     for (unsigned i = 0; i < scene.count; i++)
         scene_child_up(i);
     scene_run(0);
+}
+
+void
+scene_begin(const struct xlator_type *type, const char *options)
+{
+    scene_begin_at(type, options, false);
+}
+
+void
+scene_begin_top(const struct xlator_type *type, const char *options)
+{
+    scene_begin_at(type, options, true);
 }
 
 void
@@ -1507,16 +1392,20 @@ keep_reply(struct fop_reply *r)
 static void
 scene_answered(struct call_stack *stk)
 {
+    int64_t starve_at = starving_pause();
+
     must(!scene.is_answered);
     scene.is_answered = true;
     scene.ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
     keep_reply(&stk->reply);
     call_stack_free(stk);
+    starving_resume(starve_at);
 }
 
 int
 scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms)
 {
+    int64_t starve_at = starving_pause();
     struct call_stack *stk = call_stack_new(scene_answered, NULL);
 
     scene.is_answered = false;
@@ -1525,6 +1414,7 @@ scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms)
     stk->call.xdata = dict_new(&stk->arena);
     if (fill)
         fill(stk);
+    starving_resume(starve_at);
     call_stack_wind(stk, scene.graph->top);
     scene_run(ms);
     if (!scene.is_answered)

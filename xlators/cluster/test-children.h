@@ -69,7 +69,8 @@ enum fault_kind {
     FAULT_LATE,       /* the call is served after all other calls and jobs */
     FAULT_CUT,        /* the mount dies before the call: all connections end, without an event */
     FAULT_CUT_AFTER,  /* like FAULT_CUT, but the call is done */
-    FAULT_KINDS
+    FAULT_KINDS,
+    FAULT_HELD /* the call waits in the brick until scene_release_held(). Not in loops over the kinds */
 };
 
 /* A fault at a child's call number `at`, counted from 0 at scene_arm(). `child` ANY_CHILD: number `at` of
@@ -94,6 +95,10 @@ struct scene {
     unsigned calls[CHILDREN_MAX + 1]; /* since scene_arm(); the last: the calls to all children */
     unsigned answered;                /* calls that children have answered since scene_arm() */
     uint64_t now_ns;                  /* the virtual clock */
+    /* A lie of a brick, or NULL: called after the brick has served a call (a lock call: before it waits),
+     * changes the reply or *ret. Only lock calls have the result 1. */
+    void (*lie)(unsigned child, struct call_stack *stk, int *ret);
+    int64_t starve_at; /* number of the product's allocation that fails; 0: none. scene_starve() */
     /* of the latest scene_call() */
     bool is_answered;
     int ret; /* result or -errno */
@@ -111,10 +116,20 @@ void scene_clear(unsigned count, bool has_arbiter);
 /* Builds a graph of the layer `type` over the children, and lets them come up. `options` are lines of a
  * volfile. `names` of the children are c0, c1, ..., and the layer's name is "v". */
 void scene_begin(const struct xlator_type *type, const char *options);
+/* As scene_begin(), but without a layer above the layer `type`, which is the graph's top. */
+void scene_begin_top(const struct xlator_type *type, const char *options);
 /* Takes the graph down, and fails the test if it leaks objects. Faults are cleared. */
 void scene_end(void);
 /* Counts calls from 0, and sets faults. */
 void scene_arm(const struct fault *faults, unsigned count);
+/* Makes the n-th allocation (from 1) of the product fail; 0: none fails. Bricks and tests have memory. Needs
+ * scene_init_starving() before the first scene_begin(), and WRAP_FOR_STARVING in
+ * xlators/cluster/replicate/local.mk. scene_has_starved() tells whether an allocation has failed. */
+void scene_init_starving(void);
+void scene_starve(int64_t n);
+bool scene_has_starved(void);
+/* Serves the calls that FAULT_HELD has kept; `err` not 0: the calls fail with that errno. */
+void scene_release_held(int err);
 /* Runs until no call, job or timer that is due within `ms` is left. */
 void scene_run(uint64_t ms);
 /* Brings a child up or down; sends the event. */

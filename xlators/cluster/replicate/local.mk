@@ -32,8 +32,13 @@ xlators_cluster_replicate_test_changelog_SOURCES = xlators/cluster/replicate/tes
 xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)
 
 # Bricks in memory for unit tests of layers that fan out, and a virtual clock (test-children.h).
-TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children.h
+TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children-locks.c \
+	xlators/cluster/test-children.h xlators/cluster/test-children-internal.h
 WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
+
+# The same with allocations that fail on command (scene_starve).
+TEST_STARVING = $(TEST_CHILDREN) xlators/cluster/test-starving.c
+WRAP_FOR_STARVING = $(WRAP_FOR_CHILDREN) -Wl,--wrap=arena_alloc,--wrap=arena_zalloc,--wrap=arena_dup,--wrap=arena_printf,--wrap=coroutine_new,--wrap=malloc,--wrap=calloc,--wrap=reallocarray
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-direction
 xlators_cluster_replicate_test_replicate_direction_SOURCES = xlators/cluster/replicate/test-replicate-direction.c \
