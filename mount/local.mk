@@ -23,26 +23,8 @@ kiln_mount_SOURCES = \
 	glusterfsd/daemon.h \
 	glusterfsd/statedump.c \
 	glusterfsd/statedump-options.c \
-	glusterfsd/statedump-options.h \
-	xlators/mount/fuse/attr.c \
-	xlators/mount/fuse/data.c \
-	xlators/mount/fuse/dir.c \
-	xlators/mount/fuse/entry.c \
-	xlators/mount/fuse/folder.c \
-	xlators/mount/fuse/news.c \
-	xlators/mount/fuse/fuse.c \
-	xlators/mount/fuse/fuse.h \
-	xlators/mount/fuse/fuse-internal.h \
-	xlators/mount/fuse/lock.c \
-	xlators/mount/fuse/meta.c \
-	xlators/mount/fuse/privs.c \
-	xlators/mount/fuse/groups.c \
-	xlators/mount/fuse/node.c \
-	xlators/mount/fuse/switch.c \
-	xlators/mount/fuse/task.c \
-	xlators/mount/fuse/xattr.c
-kiln_mount_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
-kiln_mount_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(FUSE_LIBS)
+	glusterfsd/statedump-options.h
+kiln_mount_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(FUSE_LIBS)
 
 check_PROGRAMS += mount/test-helper
 mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h

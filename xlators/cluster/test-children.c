@@ -407,20 +407,18 @@ scene_has_starved(void)
     return scene.starve_at && mem_test_fail_at <= 0;
 }
 
-/* Gives memory to the code of bricks and tests until starving_resume(). */
+/* Gives memory to the code of bricks and tests until starving_resume(). The counter is written atomically,
+ * because a compiler may assume that malloc() does not read the counter. */
 static int64_t
 starving_pause(void)
 {
-    int64_t left = mem_test_fail_at;
-
-    mem_test_fail_at = 0;
-    return left;
+    return __atomic_exchange_n(&mem_test_fail_at, 0, __ATOMIC_SEQ_CST);
 }
 
 static void
 starving_resume(int64_t left)
 {
-    mem_test_fail_at = left;
+    __atomic_store_n(&mem_test_fail_at, left, __ATOMIC_SEQ_CST);
 }
 
 /* ---- serving a call: looking up -------------------------------------------------------------- */
@@ -429,6 +427,7 @@ starving_resume(int64_t left)
 struct child_call {
     struct cds_list_head link;
     struct call_stack *stk;
+    struct xlator *xl;
     unsigned child;
     bool is_late, is_held;
     /* while it is served */
@@ -440,7 +439,7 @@ static CDS_LIST_HEAD(calls);
 static struct graph *
 call_graph(const struct child_call *c)
 {
-    return scene.child[c->child]->graph;
+    return c->xl->graph;
 }
 
 static void
@@ -680,7 +679,7 @@ serve_readdir(struct child_call *c, struct stored_object *o)
     unsigned dir = (unsigned)(o - c->s->object), left = 0;
     int count = 0;
 
-    const struct xlator *xl = scene.child[c->child];
+    const struct xlator *xl = c->xl;
     unsigned bricks = xl->graph->layers[0].leaf_count, brick;
 
     for (unsigned i = (unsigned)dir_offset_split(c->stk->call.offset, bricks, &brick); i < STORED_NAMES_MAX;
@@ -1221,7 +1220,7 @@ child_any(struct xlator *xl, struct call_stack *stk)
     struct child_call *c = malloc(sizeof *c);
 
     starving_resume(starve_at);
-    *c = (struct child_call){.stk = stk, .child = (unsigned)conf->number};
+    *c = (struct child_call){.stk = stk, .xl = xl, .child = (unsigned)conf->number};
     cds_list_add_tail(&c->link, &calls);
     return XL_OWNED;
 }
@@ -1302,32 +1301,106 @@ scene_init_once(void)
     rcu_register_thread();
 }
 
-static void
-scene_begin_at(const struct xlator_type *type, const char *options, bool is_top)
+/* Returns NULL with the reason in *error. */
+static struct graph *
+scene_graph_new(const struct xlator_type *type, const char *options, bool is_top, char *error, size_t size)
 {
-    char text[4096], error[256] = "";
+    char text[4096];
 
     scene_init_once();
     tested_type = type;
     size_t len = scene_volfile(text, sizeof text, type, options, is_top);
-    struct volfile *v = volfile_parse("scene.vol", text, len, error, sizeof error);
+    struct volfile *v = volfile_parse("scene.vol", text, len, error, size);
+    struct graph *g = v ? graph_new(scene_type_find, v, NULL, error, size) : NULL;
 
-    if (!v)
-        ck_abort_msg("%s", error);
-    scene.graph = graph_new(scene_type_find, v, NULL, error, sizeof error);
-    if (!scene.graph)
-        ck_abort_msg("%s", error);
-    scene.graph->watch = scene_watch;
-    scene.is_cut = false;
-    const struct xlator *tested = is_top ? scene.graph->top : scene.graph->top->children[0];
+    if (g)
+        g->watch = scene_watch;
+    return g;
+}
 
+/* Makes `g` the graph of the scene. */
+static void
+scene_take_graph(struct graph *g)
+{
+    const struct xlator *tested = g->top->type == tested_type ? g->top : g->top->children[0];
+
+    scene.graph = g;
     for (unsigned i = 0; i < scene.count; i++)
         scene.child[i] = tested->children[i];
+}
+
+static void
+scene_begin_at(const struct xlator_type *type, const char *options, bool is_top)
+{
+    char error[256] = "";
+    struct graph *g = scene_graph_new(type, options, is_top, error, sizeof error);
+
+    if (!g)
+        ck_abort_msg("%s", error);
+    scene_take_graph(g);
+    scene.is_cut = false;
     scene_arm(NULL, 0);
     must(graph_start(scene.graph) == 0);
     for (unsigned i = 0; i < scene.count; i++)
         scene_child_up(i);
     scene_run(0);
+}
+
+const char *
+scene_refusal(const struct xlator_type *type, const char *options, bool is_top)
+{
+    static char error[256];
+
+    error[0] = '\0';
+    struct graph *g = scene_graph_new(type, options, is_top, error, sizeof error);
+
+    if (!g)
+        return error;
+    scene_take_graph(g);
+    int err = graph_start(g);
+
+    if (!err)
+        graph_drain(g);
+    graph_free(g);
+    scene.graph = NULL;
+    if (!err)
+        return NULL;
+    snprintf(error, sizeof error, "start: %s", strerror(-err));
+    return error;
+}
+
+void
+scene_begin_beside(const char *options)
+{
+    char error[256] = "";
+    bool is_top = scene.graph->top->type == tested_type;
+    struct graph *g = scene_graph_new(tested_type, options, is_top, error, sizeof error);
+
+    if (!g)
+        ck_abort_msg("%s", error);
+    scene.beside = scene.graph;
+    scene_take_graph(g);
+    must(graph_start(g) == 0);
+    for (unsigned i = 0; i < scene.count; i++) {
+        if (scene.is_up[i])
+            scene_child_up(i);
+    }
+    scene_run(0);
+}
+
+void
+scene_end_beside(bool ends_serving)
+{
+    struct graph *g = ends_serving ? scene.graph : scene.beside;
+    uint16_t owner = g->owner;
+
+    if (ends_serving)
+        scene_take_graph(scene.beside);
+    scene.beside = NULL;
+    must(atomic_load(&g->pins) == 1);
+    graph_drain(g);
+    graph_free(g);
+    must(mem_owner_balance(owner, NULL) == 0);
 }
 
 void

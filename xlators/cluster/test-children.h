@@ -85,6 +85,7 @@ struct fault {
 
 struct scene {
     struct graph *graph;
+    struct graph *beside; /* the graph of before, after scene_begin_beside(); or NULL */
     unsigned count; /* number of children */
     struct xlator *child[CHILDREN_MAX];
     struct store store[CHILDREN_MAX];
@@ -118,6 +119,12 @@ void scene_clear(unsigned count, bool has_arbiter);
 void scene_begin(const struct xlator_type *type, const char *options);
 /* As scene_begin(), but without a layer above the layer `type`, which is the graph's top. */
 void scene_begin_top(const struct xlator_type *type, const char *options);
+/* Returns the reason why such a graph cannot be made or started; NULL: no reason, and the graph is gone. */
+const char *scene_refusal(const struct xlator_type *type, const char *options, bool is_top);
+/* Builds and starts another graph of the same type over the same disks, as scene.graph; the graph of before
+ * is scene.beside. scene_end_beside() takes one of the two graphs down; the other is then scene.graph. */
+void scene_begin_beside(const char *options);
+void scene_end_beside(bool ends_serving);
 /* Takes the graph down, and fails the test if it leaks objects. Faults are cleared. */
 void scene_end(void);
 /* Counts calls from 0, and sets faults. */
