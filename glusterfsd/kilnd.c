@@ -193,7 +193,8 @@ open_state(void)
 {
     char error[1536] = "";
 
-    if (!options.state_dir || front_open(options.state_dir, apply_xlator_options, error, sizeof error) == 0)
+    if (!options.state_dir || front_open(options.state_dir, options.hook_deadline_s, apply_xlator_options,
+                                         error, sizeof error) == 0)
         return 0;
     return give_up(EXIT_FAILURE, "%s", error);
 }

@@ -31,6 +31,7 @@ struct kilnd_options {
     const char *management_path; /* --management-socket */
     const char *state_dir;    /* NULL: another program keeps the volumes */
     int volfile_port;         /* --port; 0: the usual one */
+    unsigned hook_deadline_s; /* --hook-deadline; 0: the usual one */
     const char *metrics_address; /* --metrics-address */
     /* The configuration file names the socket, the address: other kilnds of this machine may have them. */
     bool is_socket_shared, is_address_shared;

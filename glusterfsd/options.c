@@ -33,6 +33,7 @@ enum {
     KEY_METRICS,
     KEY_STATE,
     KEY_VOLFILE_PORT,
+    KEY_HOOK_DEADLINE,
     KEY_XLATOR,
     KEY_STRICT,
     KEY_PROCESS_NAME,
@@ -89,6 +90,8 @@ static const struct argp_option table[] = {
      0},
     {"port", KEY_VOLFILE_PORT, "PORT", 0,
      "Port for volfile requests of clients (default: 24007), with --state", 0},
+    {"hook-deadline", KEY_HOOK_DEADLINE, "SECONDS", 0,
+     "Kill a hook script that runs longer (default: 30), with --state", 0},
     {"management-socket", KEY_MANAGEMENT, "FILE", 0,
      "Answer HTTP requests on this unix socket, which only root and kilnd's user may open (default: none, "
      "with --state " FRONT_SOCKET ")",
@@ -185,6 +188,18 @@ parse_port(struct argp_state *state, int key, const char *text)
     if (errno || end == text || *end || port < 0 || port > 65535)
         refuse_value(state, key, text, "a port, a number from 0 to 65535");
     return (int)port;
+}
+
+/* A script's deadline in seconds, at most an hour. */
+static unsigned
+parse_deadline(struct argp_state *state, const char *text)
+{
+    char *end;
+    long seconds = strtol(text, &end, 10);
+
+    if (end == text || *end || seconds < 1 || seconds > 3600)
+        refuse_value(state, KEY_HOOK_DEADLINE, text, "a number of seconds from 1 to 3600");
+    return (unsigned)seconds;
 }
 
 /* Remembers the name of an ignored option. argp passes the key, not the word of the command line: the word is
@@ -394,7 +409,7 @@ is_repeatable(int key)
 static bool
 file_value_counts(const struct kilnd_options *o, int key)
 {
-    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT;
+    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT || key == KEY_HOOK_DEADLINE;
 
     return (!is_given[key] || is_repeatable(key)) &&
            !(is_of_volumes && (o->server || o->volfile_count || o->socket_path));
@@ -498,6 +513,9 @@ take_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_VOLFILE_PORT:
         o->volfile_port = parse_port(state, key, arg);
+        break;
+    case KEY_HOOK_DEADLINE:
+        o->hook_deadline_s = parse_deadline(state, arg);
         break;
     case KEY_SERVER_PORT:
         o->server_port = parse_port(state, key, arg);

@@ -33,10 +33,10 @@ problem_to_text(const struct problem *why, char *error, size_t size)
 }
 
 int
-front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
-           char *error, size_t error_size)
+front_open(const char *state_dir, unsigned hook_deadline_s,
+           int (*prepare)(struct volfile *v, char *error, size_t error_size), char *error, size_t error_size)
 {
-    hooks_begin(state_dir);
+    hooks_begin(state_dir, hook_deadline_s ? hook_deadline_s : HOOKS_DEADLINE_S);
     const struct volumes_hooks hooks = {.prepare = prepare, .changed = volume_changed};
     struct problem why = {0};
 

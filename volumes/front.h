@@ -20,9 +20,11 @@ struct volfile;
 #define FRONT_SOCKET_DIR "/run/kiln"
 #define FRONT_SOCKET FRONT_SOCKET_DIR "/kilnd.socket"
 
-/* `prepare` is the hook of volumes.h. Returns 0, or -errno with an error text of whole sentences. */
-int front_open(const char *state_dir, int (*prepare)(struct volfile *v, char *error, size_t error_size),
-               char *error, size_t error_size);
+/* `prepare` is the hook of volumes.h, `hook_deadline_s` the deadline of hook scripts in seconds (0: the
+ * default). Returns 0, or -errno with an error text of whole sentences. */
+int front_open(const char *state_dir, unsigned hook_deadline_s,
+               int (*prepare)(struct volfile *v, char *error, size_t error_size), char *error,
+               size_t error_size);
 void front_attach(void);
 /* `port` is the port for volfile requests, `brick_port` the port of the bricks. Returns 0 or -errno with a
  * text. */

@@ -17,12 +17,15 @@
 
 enum { ARGS_MAX = 128, PATH_BYTES = 4352 };
 
-static const char *state_dir; /* written before the first verb runs */
+/* written before the first verb runs */
+static const char *state_dir;
+static unsigned deadline_s = HOOKS_DEADLINE_S;
 
 void
-hooks_begin(const char *dir)
+hooks_begin(const char *dir, unsigned seconds)
 {
     state_dir = dir;
+    deadline_s = seconds;
 }
 
 /* ---- one script ------------------------------------------------------------------------------ */
@@ -58,8 +61,8 @@ log_result(const struct hook *h)
     const struct pump_result *r = &h->result;
 
     if (r->error == -ETIMEDOUT)
-        log_event(LOG_ERROR, NULL, "hook-deadline", "%s: killed because it ran longer than %d s", h->log.name,
-                  HOOKS_DEADLINE_MS / 1000);
+        log_event(LOG_ERROR, NULL, "hook-deadline", "%s: killed because it ran longer than %u s", h->log.name,
+                  deadline_s);
     else if (r->error)
         log_event(LOG_ERROR, NULL, "hook-failed", "%s: %s", h->log.name, strerror(-r->error));
     else if (r->signal)
@@ -76,7 +79,7 @@ run_script(const char *path, char *const *argv)
                                    .argv = argv,
                                    .out = {.kind = PUMP_FN, .fn = log_script_output},
                                    .err = {.kind = PUMP_SAME},
-                                   .timeout_ms = HOOKS_DEADLINE_MS,
+                                   .timeout_ms = deadline_s * 1000,
                                    .buffer_bytes = 4096,
                                    .done = script_ended,
                                    .arg = &h};

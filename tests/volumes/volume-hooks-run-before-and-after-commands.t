@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Scripts in STATE/hooks/VERB/{pre,post} run before and after a command of kiln, with the volume's name and the
-# options. Their output appears in kilnd's log. A script that fails, or that other users can write, does not stop the
-# command.
+# options. Their output appears in kilnd's log. A script that fails, that other users can write, or that kilnd kills
+# at its deadline does not stop the command.
 # Covers: volumes/hooks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -47,3 +47,14 @@ t "the log names a status that is not 0" logged 'hook start/post/S10fails: exit 
 t "the log names a script that other users can write" logged 'hooks/stop/post/S10open is not run'
 t "the log has the beginning of a flood" logged 'hook delete/pre/S10floods: 1 [|] 2 [|] 3'
 t "the log says that the flood was cut" logged 'S10floods: printed more than 8192 bytes'
+
+# ---- the deadline ----------------------------------------------------------------------------
+
+# The script's child holds the pipe of the output.
+hook create/post/S10sleeps "sleep 100000 & echo \$! >$T/sleeper; wait"
+t "a deadline of no seconds is refused" fails_with "a number of seconds from 1 to 3600" "$KILND" --state "$T/other" --hook-deadline 0
+t_here "kilnd stops" front_stop
+t_here "kilnd starts with a deadline of 2 seconds" front_start --hook-deadline 2
+t "a command ends although its script does not" timeout 600 "$KILN" volume create w "$T/b/2"
+t "the log names the killed script and the deadline" logged 'hook create/post/S10sleeps: killed because it ran longer than 2 s'
+t "the children of the script are killed too" wait_for 60 "the child to end" process_gone "$(cat "$T/sleeper")"
