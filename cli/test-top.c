@@ -9,8 +9,8 @@
 /* An answer of kilnd's, without the fields that the tested functions do not read. */
 static const char answer[] =
     "{\"seconds\":2.000,\"resident_bytes\":52428800,\"cpu_percent\":25.000,\"threads\":9,"
-    "\"machine\":{\"cpu_percent\":93.2,\"load_1min\":4.1,\"cpu_pressure\":12.3,\"memory_pressure\":null,\"io_"
-    "pressure\":3.0},"
+    "\"machine\":{\"cpu_percent\":93.2,\"load_1min\":4.1,\"memory_available\":3435973836,\"cpu_"
+    "pressure\":12.3,\"memory_pressure\":null,\"io_pressure\":3.0},"
     "\"pools\":{\"live\":1500,\"hot\":20,\"cold\":3,\"bytes\":1048576},\"bricks\":["
     "{\"brick\":\"/a\",\"volume\":\"v\",\"up\":true,\"ops\":101.000,\"p50_us\":98.816,\"p99_us\":98.816,"
     "\"read\":0.000,\"written\":413696.000,\"queue\":7,\"open\":4,\"clients\":1,\"locks_held\":7,"
@@ -166,8 +166,8 @@ START_TEST(the_process)
     char line[256];
 
     top_summary(rates, line, sizeof line);
-    ck_assert_str_eq(line, "2 bricks  cpu 25%  ram 50.0M  threads 9  machine 93% load 4.1 wait cpu 12 io 3  "
-                           "pools 1.0M live 1.5k cached 23");
+    ck_assert_str_eq(line, "2 bricks  cpu 25%  ram 50.0M  threads 9  machine 93% load 4.1 wait cpu 12 io 3 "
+                           "free 3.2G  pools 1.0M live 1.5k cached 23");
 }
 END_TEST
 

@@ -463,14 +463,15 @@ top_line(const struct top_view *view, const json_t *row, unsigned sorted_by, int
         out[width] = '\0';
 }
 
-/* "  machine 93% load 4.1 wait cpu 12 mem 0 io 3"; the waits are percent of the last ten seconds. "": an
- * older kilnd sends no figures of the machine. */
+/* "  machine 93% load 4.1 wait cpu 12 mem 0 io 3 free 3.2G"; the waits are percent of the last ten seconds,
+ * `free` is the memory that programs can take. "": an older kilnd sends no figures of the machine. */
 static void
 put_machine(char *out, size_t size, const json_t *m)
 {
     static const struct {
         const char *key, *title;
     } waits[] = {{"cpu_pressure", "cpu"}, {"memory_pressure", "mem"}, {"io_pressure", "io"}};
+    char bytes[16];
     int at = 0;
 
     *out = '\0';
@@ -486,6 +487,11 @@ put_machine(char *out, size_t size, const json_t *m)
             at += snprintf(out + at, size - (size_t)at, "%s %s %.0f", i ? "" : " wait", waits[i].title,
                            json_number_value(wait));
     }
+    double available = json_number_value(json_object_get(m, "memory_available"));
+    if (available <= 0 || at <= 0 || (size_t)at >= size)
+        return;
+    put_short(bytes, sizeof bytes, available, 1024);
+    snprintf(out + at, size - (size_t)at, " free %s", bytes);
 }
 
 void

@@ -266,15 +266,19 @@ figures_of_machine(struct machine_figures *m)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the files */
     static struct procfs cpu = PROCFS_FILE("/proc/stat"), load = PROCFS_FILE("/proc/loadavg"),
+                         memory = PROCFS_FILE("/proc/meminfo"),
                          cpu_stall = PROCFS_FILE("/proc/pressure/cpu"),
                          memory_stall = PROCFS_FILE("/proc/pressure/memory"),
                          io_stall = PROCFS_FILE("/proc/pressure/io");
+    struct procfs_field available = {.key = "MemAvailable:"}; /* in KiB */
     struct procfs_load l = {0};
 
     *m = (struct machine_figures){0};
     pthread_mutex_lock(&lock);
     (void)procfs_cpu(&cpu, &m->cpu); /* zeros: not known */
     (void)procfs_load(&load, &l);
+    if (procfs_fields(&memory, &available, 1) == 1)
+        m->memory_available = available.value * 1024;
     m->cpu_pressure = pressure_of(&cpu_stall);
     m->memory_pressure = pressure_of(&memory_stall);
     m->io_pressure = pressure_of(&io_stall);

@@ -46,6 +46,7 @@ struct pool_figures {
 struct machine_figures {
     struct procfs_cpu cpu;
     uint64_t load_1min; /* in hundredths */
+    uint64_t memory_available; /* bytes that programs can take without swapping */
     int64_t cpu_pressure, memory_pressure, io_pressure;
 };
 /* A figure that the kernel does not tell is 0, and a pressure -1. */

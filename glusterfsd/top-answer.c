@@ -4,8 +4,8 @@
  * line:
  *
  *     {"seconds", "resident_bytes", "cpu_percent", "threads",
- *      "machine": {"cpu_percent", "load_1min", "cpu_pressure", "memory_pressure", "io_pressure" (percent, or
- *      null)}, "pools": {"live", "hot", "cold", "bytes"},
+ *      "machine": {"cpu_percent", "load_1min", "memory_available", "cpu_pressure", "memory_pressure",
+ *      "io_pressure" (percent, or null)}, "pools": {"live", "hot", "cold", "bytes"},
  *      "bricks": [{"brick", "volume", "up", "ops", "p50_us", "p99_us", "read", "written" (a second), "queue",
  *      "open", "clients", "locks_held", "locks_waiting", "memory", "cpu_percent",
  *      "fops": [{"fop", "ops", "p50_us", "p99_us", "share"}],
@@ -412,6 +412,7 @@ put_machine(struct http_answer *a, const struct top_work *w)
 
     put_real(a, ",\"machine\":{\"cpu_percent\":", all ? 100 * (double)busy / (double)all : 0);
     put_real(a, ",\"load_1min\":", (double)m.load_1min / 100);
+    put_integer(a, ",\"memory_available\":", m.memory_available);
     put_pressure(a, ",\"cpu_pressure\":", m.cpu_pressure);
     put_pressure(a, ",\"memory_pressure\":", m.memory_pressure);
     put_pressure(a, ",\"io_pressure\":", m.io_pressure);
