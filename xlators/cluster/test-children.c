@@ -1229,6 +1229,11 @@ static const struct xlator_type child_type = {.name = "test/child",
                                               .options = child_options,
                                               .conf_size = sizeof(struct child_conf),
                                               .ops = &(const struct xlator_ops){.any = child_any}};
+static const struct xlator_type early_child_type = {.name = "test/early-child",
+                                                    .options = child_options,
+                                                    .conf_size = sizeof(struct child_conf),
+                                                    .answers_early = true,
+                                                    .ops = &(const struct xlator_ops){.any = child_any}};
 static const struct xlator_type top_type = {.name = "test/top", .options = top_options};
 static const struct xlator_type *tested_type;
 
@@ -1237,6 +1242,8 @@ scene_type_find(const char *name)
 {
     if (strcmp(name, child_type.name) == 0)
         return &child_type;
+    if (strcmp(name, early_child_type.name) == 0)
+        return &early_child_type;
     if (strcmp(name, top_type.name) == 0)
         return &top_type;
     return strcmp(name, tested_type->name) == 0 ? tested_type : NULL;
@@ -1274,7 +1281,8 @@ scene_volfile(char *text, size_t size, const struct xlator_type *type, const cha
 
     for (unsigned i = 0; i < scene.count; i++)
         at += (size_t)snprintf(text + at, size - at,
-                               "volume c%u\n type test/child\n option number %u\nend-volume\n", i, i);
+                               "volume c%u\n type test/%s\n option number %u\nend-volume\n", i,
+                               scene.answers_early ? "early-child" : "child", i);
     at += (size_t)snprintf(text + at, size - at, "volume v\n type %s\n%s subvolumes", type->name, options);
     for (unsigned i = 0; i < scene.count; i++)
         at += (size_t)snprintf(text + at, size - at, " c%u", i);
@@ -1367,6 +1375,17 @@ scene_refusal(const struct xlator_type *type, const char *options, bool is_top)
         return NULL;
     snprintf(error, sizeof error, "start: %s", strerror(-err));
     return error;
+}
+
+int
+scene_reconfigure(const char *options)
+{
+    char text[4096], error[256] = "";
+    bool is_top = scene.graph->top->type == tested_type;
+    size_t len = scene_volfile(text, sizeof text, tested_type, options, is_top);
+    struct volfile *v = volfile_parse("scene.vol", text, len, error, sizeof error);
+
+    return v ? graph_reconfigure(scene.graph, v, error, sizeof error) : -EINVAL;
 }
 
 void

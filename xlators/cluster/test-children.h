@@ -90,6 +90,7 @@ struct scene {
     struct xlator *child[CHILDREN_MAX];
     struct store store[CHILDREN_MAX];
     bool is_up[CHILDREN_MAX], is_cut; /* is_cut: the mount is dead */
+    bool answers_early;               /* the children of the next graph answer changes before they are done */
     bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
     struct fault fault[2];
     unsigned fault_count;
@@ -121,6 +122,8 @@ void scene_begin(const struct xlator_type *type, const char *options);
 void scene_begin_top(const struct xlator_type *type, const char *options);
 /* Returns the reason why such a graph cannot be made or started; NULL: no reason, and the graph is gone. */
 const char *scene_refusal(const struct xlator_type *type, const char *options, bool is_top);
+/* Gives the running graph these options. Returns 0 or -errno. */
+int scene_reconfigure(const char *options);
 /* Builds and starts another graph of the same type over the same disks, as scene.graph; the graph of before
  * is scene.beside. scene_end_beside() takes one of the two graphs down; the other is then scene.graph. */
 void scene_begin_beside(const char *options);

@@ -261,12 +261,11 @@ device_at(const char *path)
     return makedev(stx.stx_dev_major, stx.stx_dev_minor);
 }
 
+/* Gives libfuse the device before the mount, because processes would hang at a mount point whose device has
+ * no reader. Returns the descriptor, which fuse_session_destroy() closes, or -errno. */
 static int
-mount_at_mountpoint(struct fuse_mount *m)
+open_device(struct fuse_mount *m)
 {
-    const struct fuse_conf *conf = fuse_conf(m);
-    char data[256];
-    struct stat st;
     int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
 
     if (fd < 0) {
@@ -274,7 +273,28 @@ mount_at_mountpoint(struct fuse_mount *m)
         log_event(LOG_ERROR, m->xl, "fuse-device", "/dev/fuse: %s", strerror(-err));
         return err;
     }
-    err = stat(conf->mountpoint, &st) < 0 ? -errno : 0;
+    err = fuse_session_custom_io(m->se, &privs_io, fd); /* instead of fuse_session_mount() */
+    if (err) {
+        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse cannot use /dev/fuse: %s",
+                  strerror(-err));
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+static int
+mount_at_mountpoint(struct fuse_mount *m)
+{
+    const struct fuse_conf *conf = fuse_conf(m);
+    char data[256];
+    struct stat st;
+    int fd = open_device(m);
+
+    if (fd < 0)
+        return fd;
+    int err = stat(conf->mountpoint, &st) < 0 ? -errno : 0;
+
     if (!err) {
         snprintf(data, sizeof data,
                  "fd=%d,rootmode=%o,user_id=%u,group_id=%u,default_permissions,allow_other", fd,
@@ -286,19 +306,12 @@ mount_at_mountpoint(struct fuse_mount *m)
     if (err) {
         log_event(LOG_ERROR, m->xl, "fuse-mount", "cannot mount %s: %s", conf->mountpoint,
                   strerror(-err));
-        close(fd);
         return err;
     }
     atomic_store(&m->is_mounted, true);
     m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
-    err = fuse_session_custom_io(m->se, &privs_io, fd); /* instead of fuse_session_mount() */
-    if (err) {
-        log_event(LOG_ERROR, m->xl, "fuse-session", "libfuse cannot use /dev/fuse: %s",
-                  strerror(-err));
-        close(fd);
-    }
-    return err;
+    return 0;
 }
 
 /* Adds a condition. Reading begins after both the mount and the first event of the bricks; the event may

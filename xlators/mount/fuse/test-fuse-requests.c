@@ -26,33 +26,10 @@
 static uint64_t file, folder, symlink_number, program; /* numbers at the kernel */
 static uint64_t file_handle, sync_handle, folder_handle;
 
-/* Calls that the bricks in memory do not serve. */
-static void
-serve_others(unsigned child, struct call_stack *stk, int *ret)
-{
-    (void)child;
-    switch (stk->call.fop) {
-    case FOP_lk:
-        stk->reply.flock = stk->call.flock;
-        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
-        break;
-    case FOP_fallocate:
-    case FOP_discard:
-    case FOP_zerofill:
-    case FOP_seek:
-        stk->reply.offset = 5;
-        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
-        break;
-    default:
-        break;
-    }
-}
-
 static void
 world_begin(const char *options)
 {
     kernel_begin(options);
-    scene.lie = serve_others;
     (void)store_make(0, "/f", S_IFREG | 0644, 3, "contents");
     (void)store_make(0, "/d", S_IFDIR | 0755, 4, NULL);
     (void)store_make(0, "/d/x", S_IFREG | 0644, 5, "x");
@@ -886,6 +863,22 @@ START_TEST(a_request_without_memory_fails_and_leaves_nothing)
 }
 END_TEST
 
+START_TEST(a_graph_that_drains_refuses_requests)
+{
+    kernel_clear();
+    world_begin("");
+    atomic_store(&scene.graph->is_draining, true);
+    int err = run_request(&requests[_i], true, "while the graph drains");
+
+    if (err != requests[_i].err && err != ENOTCONN)
+        ck_abort_msg("%s: errno %d while the graph drains", requests[_i].name, err);
+    must(kernel_release(FUSE_RELEASE, file, file_handle) == ENOTCONN);
+    atomic_store(&scene.graph->is_draining, false);
+    must(kernel_lookup(FUSE_ROOT_ID, "s", &program) == 0);
+    kernel_end();
+}
+END_TEST
+
 START_TEST(a_reply_that_the_kernel_drops_leaves_nothing)
 {
     kernel_clear();
@@ -907,6 +900,7 @@ test_suite(void)
     tcase_add_loop_test(t, a_request_has_its_result, 0, REQUESTS);
     tcase_add_loop_test(t, an_errno_of_the_brick_reaches_the_kernel, 0, REQUESTS);
     tcase_add_loop_test(t, a_request_without_memory_fails_and_leaves_nothing, 0, REQUESTS);
+    tcase_add_loop_test(t, a_graph_that_drains_refuses_requests, 0, REQUESTS);
     tcase_add_loop_test(t, a_reply_that_the_kernel_drops_leaves_nothing, 0, REQUESTS);
     suite_add_tcase(s, t);
     return s;

@@ -68,7 +68,7 @@ device_open(void)
     must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     for (int i = 0; i < 2; i++)
         must(setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
-    device = ends[0];
+    kernel.device = device = ends[0];
     far_end = ends[1];
     return device;
 }
@@ -113,6 +113,12 @@ __wrap_read(int fd, void *bytes, size_t size)
 ssize_t
 __wrap_writev(int fd, const struct iovec *iov, int count)
 {
+    void (*on_reply)(void) = fd == device ? kernel.on_reply : NULL;
+
+    if (on_reply) {
+        kernel.on_reply = NULL;
+        on_reply();
+    }
     if (fd != device || !kernel.write_err)
         return __real_writev(fd, iov, count);
     kernel.is_answered = true;
@@ -135,7 +141,7 @@ int
 __wrap_event_modify(struct event_source *src, uint32_t events)
 {
     (void)src, (void)events;
-    kernel.drops_source = true;
+    kernel.modified++;
     return 0;
 }
 
@@ -200,6 +206,30 @@ kernel_clear(void)
     fuse_set_hooks(hear_unmounted, hear_left);
 }
 
+/* Calls that the bricks in memory do not serve. */
+static void
+serve_others(unsigned child, struct call_stack *stk, int *ret)
+{
+    (void)child;
+    switch (stk->call.fop) {
+    case FOP_lk:
+        stk->reply.flock = stk->call.flock;
+        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
+        break;
+    case FOP_fallocate:
+    case FOP_discard:
+    case FOP_zerofill:
+    case FOP_seek:
+        stk->reply.offset = 5;
+        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
+        break;
+    default:
+        break;
+    }
+    if (kernel.lie)
+        kernel.lie(stk, ret);
+}
+
 static void
 kernel_init(void)
 {
@@ -218,16 +248,29 @@ kernel_begin(const char *options)
     char all[1024];
 
     scene_clear(1, false);
+    scene.answers_early = kernel.brick_answers_early;
     snprintf(all, sizeof all, " option mountpoint /tmp\n%s", options);
     scene_begin_top(&mount_fuse_xlator, all);
+    scene.lie = serve_others;
     must(kernel.source);
     kernel_init();
+}
+
+void
+kernel_hang_up(void)
+{
+    close(far_end);
+    far_end = -1;
+    read_section_begin();
+    kernel.source->fn(kernel.source, EPOLLIN);
+    read_section_end();
 }
 
 static void
 kernel_close(void)
 {
-    close(far_end);
+    if (far_end >= 0)
+        close(far_end);
     far_end = device = -1;
     fuse_process_end();
 }

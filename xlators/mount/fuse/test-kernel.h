@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "event/worker.h"
+#include "stack/call-stack.h"
 
 enum { KERNEL_MESSAGE_MAX = 160 << 10 };
 
@@ -31,9 +32,13 @@ struct kernel {
     int open_err, mount_err, unmount_err, watch_err, session_err;
     int write_err; /* of each reply: ENOENT: the kernel has dropped the request */
     int read_err;  /* of the next read from the device */
-    bool drops_source; /* event_modify() was called */
-    unsigned unmounts, left; /* calls of umount2(), and of the program's two hooks */
-    unsigned ended;
+    bool brick_answers_early; /* of the next mount */
+    /* Called instead of the next reply's system call, which then is made */
+    void (*on_reply)(void);
+    /* Called after the brick has served a call, as scene.lie */
+    void (*lie)(struct call_stack *stk, int *ret);
+    unsigned unmounts, left, ended; /* calls of umount2(), and of the program's hooks left and unmounted */
+    unsigned modified;              /* calls of event_modify() */
     /* the latest reply */
     bool is_answered;
     int err;
@@ -46,6 +51,7 @@ struct kernel {
     struct fuse_init_out init; /* the reply to INIT */
     struct event_source *source; /* the device, while the mount reads; else NULL */
     uint64_t unique;             /* of the latest request */
+    int device;                  /* the mount's descriptor of the device; 0: none was opened */
 };
 extern struct kernel kernel;
 
@@ -55,6 +61,9 @@ void kernel_clear(void);
 void kernel_begin(const char *options);
 /* Ends the mount; fails the test if the mount leaves an object. */
 void kernel_end(void);
+
+/* Ends the device as a lost mount point does, so that reads return 0. */
+void kernel_hang_up(void);
 
 /* Begins a request, and appends bytes. */
 void kernel_request(uint32_t opcode, uint64_t number);
