@@ -36,3 +36,9 @@ xlators_mount_fuse_test_fuse_mount_SOURCES = xlators/mount/fuse/test-fuse-mount.
 xlators_mount_fuse_test_fuse_mount_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
 xlators_mount_fuse_test_fuse_mount_LDFLAGS = $(WRAP_FOR_KERNEL)
 xlators_mount_fuse_test_fuse_mount_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
+check_PROGRAMS += xlators/mount/fuse/test-fuse-switch
+xlators_mount_fuse_test_fuse_switch_SOURCES = xlators/mount/fuse/test-fuse-switch.c $(TEST_KERNEL)
+xlators_mount_fuse_test_fuse_switch_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_switch_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_switch_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)

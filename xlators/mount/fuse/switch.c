@@ -35,10 +35,16 @@
 
 enum { TASKS_END_MS = 10000, LOOK_AGAIN_US = 5000 };
 
+/* A node that the kernel knows, or that has open files. */
+struct carried {
+    struct fuse_node *node;
+    struct inode *inode; /* in the new graph; a reference */
+};
+
 struct carry {
     struct fuse_mount *m;
     struct xlator *from, *to; /* mount/fuse of both graphs */
-    struct fuse_node **nodes; /* nodes that the kernel knows, or that have open files */
+    struct carried *nodes;
     size_t count, room;
     unsigned files, kept, locks, lost_locks;
     bool is_short;
@@ -58,7 +64,7 @@ note_node(struct inode *inode, void *ctx, void *arg)
         return;
     if (c->count == c->room) {
         size_t room = c->room ? 2 * c->room : 1024;
-        struct fuse_node **more = reallocarray(c->nodes, room, sizeof *more);
+        struct carried *more = reallocarray(c->nodes, room, sizeof *more);
 
         if (!more) {
             c->is_short = true;
@@ -67,7 +73,7 @@ note_node(struct inode *inode, void *ctx, void *arg)
         c->nodes = more;
         c->room = room;
     }
-    c->nodes[c->count++] = node;
+    c->nodes[c->count++] = (struct carried){.node = node};
 }
 
 /* ---- moving to the new graph, in a coroutine ------------------------------------------------- */
@@ -265,17 +271,35 @@ same_inode(struct carry *c, const struct inode *old)
                              : inode_link(c->to->graph->inodes, NULL, NULL, &a);
 }
 
+/* Makes the new inodes of all nodes before the first node moves: a node that stayed behind would point into a
+ * graph that is freed. Returns false if out of memory. */
+static bool
+make_new_inodes(struct carry *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        c->nodes[i].inode = same_inode(c, c->nodes[i].node->inode);
+        if (!c->nodes[i].inode)
+            return false;
+    }
+    return true;
+}
+
+static void
+drop_new_inodes(struct carry *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        inode_unref(c->nodes[i].inode);
+        c->nodes[i].inode = NULL;
+    }
+}
+
 /* Moves the kernel's references to the new inode. Tasks drop references to the old inode when the tasks
  * end. */
 static void
-carry_node(struct carry *c, struct fuse_node *node)
+carry_node(struct carry *c, struct fuse_node *node, struct inode *inode)
 {
-    struct inode *old = node->inode, *inode = same_inode(c, old);
+    struct inode *old = node->inode;
 
-    if (!inode) {
-        c->is_short = true;
-        return;
-    }
     lookup_in_new_graph(c, inode);
     carry_files(c, node, inode);
     (void)inode_ctx_install(inode, c->to, node);
@@ -285,7 +309,6 @@ carry_node(struct carry *c, struct fuse_node *node)
         inode_ref(inode);
         inode_unref(old);
     }
-    inode_unref(inode);
 }
 
 static void
@@ -297,7 +320,7 @@ carry_go(void *arg)
     lookup_in_new_graph(c, root);
     inode_unref(root);
     for (size_t i = 0; i < c->count; i++)
-        carry_node(c, c->nodes[i]);
+        carry_node(c, c->nodes[i].node, c->nodes[i].inode);
     sem_post(&c->done);
 }
 
@@ -321,7 +344,7 @@ carry_all(struct carry *c)
     int err = 0;
 
     inode_table_each(c->from->graph->inodes, c->from, note_node, c);
-    if (c->is_short)
+    if (c->is_short || !make_new_inodes(c))
         return -ENOMEM;
     if ((err = coroutine_new(coro_stacks(), carry_go, c, &co)))
         return err;
@@ -366,6 +389,7 @@ fuse_switch(struct graph *from, struct graph *to)
         /* threads that handle invalidations may still use the old graph's mount and nodes */
         read_sections_wait();
     }
+    drop_new_inodes(&c);
     tasks_go_on(c.m);
     device_go_on(c.m);
     sem_destroy(&c.done);
