@@ -42,3 +42,15 @@ xlators_mount_fuse_test_fuse_switch_SOURCES = xlators/mount/fuse/test-fuse-switc
 xlators_mount_fuse_test_fuse_switch_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
 xlators_mount_fuse_test_fuse_switch_LDFLAGS = $(WRAP_FOR_KERNEL)
 xlators_mount_fuse_test_fuse_switch_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
+check_PROGRAMS += xlators/mount/fuse/test-fuse-files
+xlators_mount_fuse_test_fuse_files_SOURCES = xlators/mount/fuse/test-fuse-files.c $(TEST_KERNEL)
+xlators_mount_fuse_test_fuse_files_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_files_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_files_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
+check_PROGRAMS += xlators/mount/fuse/test-fuse-meta
+xlators_mount_fuse_test_fuse_meta_SOURCES = xlators/mount/fuse/test-fuse-meta.c $(TEST_KERNEL)
+xlators_mount_fuse_test_fuse_meta_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_meta_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_meta_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
