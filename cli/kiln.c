@@ -78,17 +78,11 @@ find_verb(const char *word)
     return NULL;
 }
 
-#define MOVED_BY_HAND                                                                                        \
-    "data copied by hand: folders that are created after add-brick use all bricks,\n"                        \
-    "            existing folders keep their layout",                                                        \
-        "cp -a DIR NEW && mv -T DIR OLD && mv -T NEW DIR   # in a mount, without writers in DIR"
-
 /* Commands of gluster that Kiln does not have, with an alternative for the error message. */
 static const struct unbuilt {
     const char *word, *expected, *type;
 } unbuilt[] = {
-    {"rebalance", MOVED_BY_HAND},
-    {"fix-layout", MOVED_BY_HAND},
+    {"fix-layout", "a word of rebalance", "kiln volume rebalance NAME fix-layout start"},
     {"bitrot", "bricks on a file system with checksums, such as btrfs or zfs", NULL},
     {"snapshot", "snapshots of the file systems of the bricks while the volume is stopped", NULL},
     {"geo-replication", "another tool that copies a mount, such as rsync", NULL},

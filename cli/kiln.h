@@ -73,6 +73,7 @@ int show_resolved(const json_t *answer);
 int show_heal_summary(const json_t *answer);
 int show_split_brain(const json_t *answer);
 int show_heal_statistics(const json_t *answer);
+int show_rebalance(const json_t *answer);
 int show_options(const json_t *answer);
 
 /* ---- the functions of the table -------------------------------------------------------------- */
@@ -94,6 +95,7 @@ int volume_profile(const struct verb *v, int argc, char **argv);
 int statedump(const struct verb *v, int argc, char **argv);
 int volume_add_brick(const struct verb *v, int argc, char **argv);
 int volume_remove_brick(const struct verb *v, int argc, char **argv);
+int volume_rebalance(const struct verb *v, int argc, char **argv);
 int volume_replace_brick(const struct verb *v, int argc, char **argv);
 int volume_reset_brick(const struct verb *v, int argc, char **argv);
 int volume_clear_locks(const struct verb *v, int argc, char **argv);

@@ -546,3 +546,59 @@ show_options(const json_t *answer)
                json_is_true(json_object_get(o, "set")) ? "" : " (DEFAULT)");
     return KILN_DONE;
 }
+
+/* ---- rebalance ------------------------------------------------------------------------------- */
+
+static void
+show_bytes(double bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    unsigned u = 0;
+
+    for (; bytes >= 1024 && u + 1 < sizeof units / sizeof units[0]; u++)
+        bytes /= 1024;
+    printf(u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+}
+
+static void
+show_duration(long long seconds)
+{
+    printf("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+int
+show_rebalance(const json_t *answer)
+{
+    const json_t *look = json_object_get(answer, "look"), *brick;
+    const char *kind = text(answer, "kind");
+    long long seconds = number(look, "seconds"), left = number(answer, "seconds_left");
+    size_t i;
+
+    printf("Rebalance of %s (%s): %s\n", text(answer, "name"), kind, text(answer, "state"));
+    json_array_foreach(json_object_get(answer, "leaving"), i, brick)
+        printf("Leaving brick: %s\n", said(brick));
+    if (!look)
+        return KILN_DONE;
+    printf("Files moved: %lld (", number(look, "moved"));
+    show_bytes((double)number(look, "bytes"));
+    printf("), skipped: %lld, failed: %lld\n", number(look, "skipped"), number(look, "failed"));
+    printf("Files looked at: %lld of about %lld, folders: %lld\n", number(look, "looked"),
+           number(look, "expected"), number(look, "folders"));
+    printf("Run time: ");
+    show_duration(seconds);
+    if (seconds > 0) {
+        printf(", %.1f files and ", (double)number(look, "moved") / (double)seconds);
+        show_bytes((double)number(look, "bytes") / (double)seconds);
+        printf(" a second");
+    }
+    if (json_object_get(answer, "seconds_left") && left >= 0) {
+        printf(", left: about ");
+        show_duration(left);
+    }
+    printf("\n");
+    if (*text(look, "current"))
+        printf("Folder: %s\n", text(look, "current"));
+    if (*text(look, "reason"))
+        printf("Latest of the rest: %s\n", text(look, "reason"));
+    return KILN_DONE;
+}

@@ -69,13 +69,22 @@ const struct verb verbs[] = {
     {"add-brick", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Add bricks to a volume",
      "Folders as for create. They form additional sets or, with replica N, additional copies of each set; "
      "the\n"
-     "first copy goes to the first set. New folders use new sets at once, existing folders keep their "
-     "layout.\n"
+     "first copy goes to the first set. New folders use new sets at once; existing folders after a "
+     "rebalance.\n"
      "The self-heal daemon fills new copies.",
      2, -1, volume_add_brick},
-    {"remove-brick", "NAME [replica N] BRICK...", "Remove bricks, if no data would have to move",
-     "Removes sets without files or, with replica N, copies of each set while the remaining copies are\n"
-     "complete. The folders keep their files.",
+    {"rebalance", "NAME [fix-layout] start|status|stop", "Spread files over all bricks",
+     "After add-brick: gives each folder a layout over all sets, and moves files to the set of their name.\n"
+     "fix-layout: only the layouts, so that new files use all sets. Mounts may read and write meanwhile.\n"
+     "kiln volume set NAME cluster.rebal-throttle lazy|normal|aggressive: 1, 8 or 32 files at a time.",
+     2, 4, volume_rebalance},
+    {"remove-brick", "NAME BRICK... start|status|stop|commit | NAME [replica N] BRICK... force",
+     "Remove bricks",
+     "start: move the files of whole sets to the other sets. commit: remove the sets after that. stop: keep "
+     "them.\n"
+     "force: remove sets without files or, with replica N, copies of each set while the remaining copies "
+     "are\n"
+     "complete. The folders stay.",
      2, -1, volume_remove_brick},
     {"replace-brick", "NAME BRICK [HOST:]PATH [commit force]", "Replace a brick by a new folder",
      "The volume must be replicated and started. The self-heal daemon fills the new brick from its set.", 3,

@@ -126,20 +126,52 @@ volume_add_brick(const struct verb *v, int argc, char **argv)
         "volume-add-brick",
         json_pack("{ss si si so}", "name", argv[0], "replica", replica, "arbiter", arbiter, "bricks", bricks),
         replica ? "volume %s has these bricks; see: kiln volume info %s"
-                : "volume %s has these bricks; folders made from now on use them, those that are "
-                  "there keep to the bricks they have",
+                : "volume %s has these bricks; folders made from now on use them. To move files there: kiln "
+                  "volume rebalance %s start",
         argv[0], argv[0]);
+}
+
+/* remove-brick NAME BRICK... start|status|stop|commit: the files of the bricks are moved first. */
+static int
+drain(const struct verb *v, int argc, char **argv)
+{
+    const char *what = argv[argc - 1];
+    json_t *bricks = take_bricks(v, argc - 1, argv, 1);
+
+    if (!bricks)
+        return KILN_USAGE;
+    if (strcmp(what, "commit") == 0)
+        return ask_and_say("volume-remove-brick",
+                           json_pack("{ss sb so}", "name", argv[0], "drained", 1, "bricks", bricks),
+                           "volume %s is without these bricks; their folders stay as they are", argv[0]);
+    json_t *args = json_pack("{ss ss so}", "name", argv[0], "what", what, "bricks", bricks);
+    if (strcmp(what, "status") == 0)
+        return ask_and_show("volume-drain", args, show_rebalance);
+    if (strcmp(what, "start") == 0)
+        return ask_and_say(
+            "volume-drain", args,
+            "volume %s: the files of these bricks are being moved; see: kiln volume remove-brick %s "
+            "BRICK... status; at the end: the same with commit",
+            argv[0], argv[0]);
+    return ask_and_say("volume-drain", args,
+                       "volume %s: these bricks stay; kiln volume rebalance %s start moves files back",
+                       argv[0], argv[0]);
+}
+
+static bool
+is_word_of_drain(const char *word)
+{
+    return strcmp(word, "start") == 0 || strcmp(word, "status") == 0 || strcmp(word, "stop") == 0 ||
+           strcmp(word, "commit") == 0;
 }
 
 int
 volume_remove_brick(const struct verb *v, int argc, char **argv)
 {
     int replica = 0, arbiter = 0, at = 1;
-    const char *last = argv[argc - 1];
 
-    if (strcmp(last, "start") == 0 || strcmp(last, "status") == 0 || strcmp(last, "stop") == 0)
-        return refuse(KILN_REFUSED, "bricks without files, or fewer replicas: then without this word", NULL,
-                      "remove-brick ... %s is not built: kiln moves no data", last);
+    if (is_word_of_drain(argv[argc - 1]) && strcmp(argv[1], "replica") != 0)
+        return drain(v, argc, argv);
     argc = without_word(without_word(argc, argv, "force"), argv, "commit");
     int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
     if (arbiter)
@@ -155,6 +187,26 @@ volume_remove_brick(const struct verb *v, int argc, char **argv)
     return ask_and_say("volume-remove-brick",
                        json_pack("{ss si so}", "name", argv[0], "replica", replica, "bricks", bricks),
                        "volume %s is without these bricks; their folders stay as they are", argv[0]);
+}
+
+int
+volume_rebalance(const struct verb *v, int argc, char **argv)
+{
+    bool layouts = argc > 2 && strcmp(argv[1], "fix-layout") == 0;
+    const char *what = argv[layouts ? 2 : 1];
+
+    argc = without_word(argc, argv, "force");
+    if (argc != (layouts ? 3 : 2))
+        return usage(v, "expected [fix-layout] start, status or stop");
+    json_t *args = json_pack("{ss ss sb}", "name", argv[0], "what", what, "layouts", layouts);
+    if (strcmp(what, "status") == 0)
+        return ask_and_show("volume-rebalance", args, show_rebalance);
+    return ask_and_say("volume-rebalance", args,
+                       strcmp(what, "stop") == 0
+                           ? "volume %s: the rebalance is stopped; kiln volume rebalance %s start "
+                             "goes on with it"
+                           : "volume %s is being rebalanced; see: kiln volume rebalance %s status",
+                       argv[0], argv[0]);
 }
 
 static int

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "heal/channel.h"
 #include "heal/heal-volume.h"
+#include "heal/rebalance-jobs.h"
 #include "log/log.h"
 
 enum { BRICKS_WAIT_S = 10, BETWEEN_MS = 200 };
@@ -200,6 +201,15 @@ question_thread_run(void *arg)
     return NULL;
 }
 
+static void
+answer_progress(const json_t *message)
+{
+    json_t *look = rebalance_jobs_look(json_string_value(json_object_get(message, "name")));
+
+    channel_answer(json_integer_value(json_object_get(message, "id")),
+                   look ? json_pack("{si so}", "error", 0, "look", look) : only_error(-ENOENT));
+}
+
 void
 answer_question(const json_t *message)
 {
@@ -211,6 +221,11 @@ answer_question(const json_t *message)
                      {"judge", answer_judge},
                      {"resolve", answer_resolve}};
     const char *what = json_string_value(json_object_get(message, "do"));
+
+    if (strcmp(what, "progress") == 0) {
+        answer_progress(message);
+        return;
+    }
     struct question_thread *q = calloc(1, sizeof *q);
 
     for (size_t i = 0; q && i < sizeof questions / sizeof questions[0]; i++) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "heal/heal-volume.h"
+#include "heal/rebalance-jobs.h"
 #include "log/log.h"
 
 enum { LINE_MAX_BYTES = 64 * 1024 * 1024, READ_BYTES = 64 * 1024 };
@@ -81,6 +82,10 @@ execute(const char *line, size_t bytes)
         take_volume(name, json_is_true(json_object_get(message, "heals")), json_object_get(message, "sets"));
     else if (strcmp(what, "drop") == 0)
         heal_volume_drop(name);
+    else if (strcmp(what, "rebalance") == 0)
+        rebalance_jobs_take(message);
+    else if (strcmp(what, "drop-rebalance") == 0)
+        rebalance_jobs_drop(name);
     else
         answer_question(message);
     json_decref(message);

@@ -6,6 +6,11 @@
  *                                                             {"id": 0, "pid": its process id}, first
  *   {"do": "volume", "name": V, "heals": true, "sets": [volfile, ...]}
  *   {"do": "drop", "name": V}
+ *   {"do": "rebalance", "name": V, "job": its number,         {"id": 0, "ended": V, "job": number,
+ *    "kind": "layouts", "files" or "drain",                   "look": progress}, when the job has ended by itself
+ *    "width": files at a time, "volfile": text}
+ *   {"do": "drop-rebalance", "name": V}
+ *   {"do": "progress", "id": N, "name": V}                    {"id": N, "error": E, "look": progress}
  *   {"do": "heal", "id": N, "name": V, "full": false}         {"id": N, "error": E}
  *   {"do": "statistics", "id": N, "name": V}                  {"id": N, "error": 0, "sets": [[[look, ...] of each
  *                                                              child] of each set]}
@@ -17,7 +22,8 @@
  *
  * "error" is 0 or -errno: -ENOENT: the volume is not known. Answers come in any order. The end of kilnd, or
  * of the channel, ends kiln-heal; the end of kiln-heal makes kilnd start another one and send all volumes
- * again. Neither leaves any half-made state: the heals' states are on the bricks (heal.h). */
+ * again. Neither leaves any half-made state: the states of heals and migrations are on the bricks (heal.h,
+ * migrate.c). */
 #ifndef KILN_HEAL_CHANNEL_H
 #define KILN_HEAL_CHANNEL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-heal: the self-heal daemon of a kilnd that keeps its volumes itself: one process for all volumes.
+/* kiln-heal: the self-heal daemon and rebalancer of a kilnd that keeps its volumes itself: one process for all
+ * volumes.
  *
  * kilnd starts the program, gives it volumes and questions over standard input (channel.h), and starts it
  * again when it ends. The program connects to the bricks like any client. The main thread reads the channel;
@@ -21,6 +22,7 @@
 #include "glusterfsd/daemon.h"
 #include "heal/channel.h"
 #include "heal/heal-volume.h"
+#include "heal/rebalance-jobs.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -63,6 +65,7 @@ run(void)
     channel_serve();
     log_event(LOG_INFO, NULL, "heal-stopping", "the channel to kilnd has ended");
     alarm(END_S); /* a brick that does not answer must not keep the process */
+    rebalance_jobs_drop_all();
     heal_volumes_drop_all();
     transport_close_all();
     workers_stop();
@@ -94,7 +97,7 @@ parse_options(int argc, char **argv, const char **log_path)
             exit(printf("kiln-heal %s\n", PACKAGE_VERSION) < 0);
         else if (strcmp(argv[i], "--help") == 0)
             exit(printf("Usage: kiln-heal [--log-file=FILE]\n\n"
-                        "The self-heal daemon of kilnd --state, which starts the program.\n") < 0);
+                        "The self-heal daemon and rebalancer of kilnd --state, which starts the program.\n") < 0);
         else
             return EXIT_USAGE;
     }

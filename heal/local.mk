@@ -7,6 +7,8 @@ kiln_heal_SOURCES = \
 	heal/heal-volume.c \
 	heal/heal-volume.h \
 	heal/kiln-heal.c \
+	heal/rebalance-jobs.c \
+	heal/rebalance-jobs.h \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h
 kiln_heal_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)

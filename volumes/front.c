@@ -12,6 +12,7 @@
 #include "volumes/healer.h"
 #include "volumes/hooks.h"
 #include "volumes/quota.h"
+#include "volumes/rebalance.h"
 #include "volumes/verbs.h"
 #include "volumes/volfile-server.h"
 #include "volumes/volumes.h"
@@ -20,6 +21,7 @@ static void
 volume_changed(const char *volume)
 {
     healer_follow(volume);
+    rebalance_follow(volume);
     quotas_follow(volume);
     rpc_tell_volfiles_changed(); /* every client checks by itself whether its volfile has changed */
 }
@@ -61,7 +63,9 @@ front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
     if (err)
         return err;
     healer_begin(brick_port);
-    if (volumes_each_name(healer_follow, &why) || volumes_each_name(quotas_follow, &why))
+    rebalance_begin(brick_port);
+    if (volumes_each_name(healer_follow, &why) || volumes_each_name(rebalance_follow, &why) ||
+        volumes_each_name(quotas_follow, &why))
         return problem_to_text(&why, error, error_size);
     verbs_begin(port);
     return 0;
@@ -71,6 +75,7 @@ void
 front_stop(void)
 {
     healer_stop();
+    rebalance_end();
     quotas_stop();
     pumps_stop(); /* callbacks of ended children have returned now */
     volfile_server_stop();

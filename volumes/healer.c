@@ -29,10 +29,10 @@ enum {
     LINE_MAX_BYTES = 64 * 1024 * 1024
 };
 
-/* A volume of the process. */
+/* A volume of the process, or a rebalance. */
 struct client_volume {
     struct cds_list_head link;
-    char *name, *line; /* line: the message that gives the volume to the process */
+    char *name, *line; /* line: the message that gives it to the process */
 };
 
 /* A question that waits for its answer; lies on the asker's stack. */
@@ -65,6 +65,7 @@ static struct {
     uint64_t started_ns;
     char reason[128];
     json_int_t last_id;
+    void (*notice)(const json_t *notice);
     struct bytes to_send, received; /* received: bytes of a line that is not whole */
     struct timer timer;             /* armed in the states WAITING and MISSING */
     struct worker_job job;
@@ -156,7 +157,9 @@ take_answer_locked(const char *line, size_t bytes)
                   error.text);
         return;
     }
-    if (id == 0)
+    if (id == 0 && !json_object_get(answer, "pid") && healer.notice)
+        healer.notice(answer);
+    else if (id == 0)
         healer.pid = (long)json_integer_value(json_object_get(answer, "pid"));
     cds_list_for_each_entry (q, &questions, link) {
         if (id && q->id == id && !q->answer)
@@ -439,23 +442,18 @@ find_client_volume_locked(const char *name)
     return NULL;
 }
 
-static void
-volume_take_away(const char *name)
+void
+healer_take_away(const char *name, const char *drop)
 {
-    json_t *message = json_pack("{ss ss}", "do", "drop", "name", name);
-    char *line = json_dumps(message, JSON_COMPACT);
-
-    json_decref(message);
     pthread_mutex_lock(&lock);
     struct client_volume *v = find_client_volume_locked(name);
     if (v) {
         cds_list_del(&v->link);
         /* without memory for the message the process starts again, with the other volumes */
-        if (healer.pump && (!line || queue_line_locked(line)))
+        if (healer.pump && (!drop || queue_line_locked(drop)))
             pump_cancel(healer.pump);
     }
     pthread_mutex_unlock(&lock);
-    free(line);
     if (!v)
         return;
     free(v->name);
@@ -464,9 +462,19 @@ volume_take_away(const char *name)
     healer_end_unwanted();
 }
 
-/* Consumes `line`. Returns 0 or -ENOMEM. */
-static int
-volume_give(const char *name, char *line)
+static void
+volume_take_away(const char *name)
+{
+    json_t *message = json_pack("{ss ss}", "do", "drop", "name", name);
+    char *line = json_dumps(message, JSON_COMPACT);
+
+    json_decref(message);
+    healer_take_away(name, line);
+    free(line);
+}
+
+int
+healer_give(const char *name, char *line)
 {
     struct client_volume *fresh = calloc(1, sizeof *fresh);
     char *name_copy = strdup(name), *old = line;
@@ -514,7 +522,7 @@ healer_follow(const char *volume)
     char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
     json_decref(message);
-    if (!line || volume_give(volume, line))
+    if (!line || healer_give(volume, line))
         log_event(LOG_ERROR, NULL, "healer-memory", "volume %s is not healed: no memory", volume);
 }
 
@@ -583,6 +591,14 @@ healer_look(struct healer_look *out)
     pthread_mutex_lock(&lock);
     *out = (struct healer_look){.state = healer.state, .pid = healer.pid, .restarts = healer.restarts};
     memcpy(out->reason, healer.reason, sizeof out->reason);
+    pthread_mutex_unlock(&lock);
+}
+
+void
+healer_set_notice(void (*fn)(const json_t *notice))
+{
+    pthread_mutex_lock(&lock);
+    healer.notice = fn;
     pthread_mutex_unlock(&lock);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* healer: runs the self-heal daemon kiln-heal, one process for all replicated volumes that are started. The
+/* healer: runs kiln-heal, one process for the heals and rebalances of all volumes that are started. The
  * process runs under a process pump and gets volumes and questions over its standard input
  * (heal/channel.h). When the process ends, kilnd restarts it: after a second, then two, four, up to a minute.
  *
@@ -28,6 +28,13 @@ void healer_follow(const char *volume);
  * once. Returns 0 with the answer in *out, a new reference; -ENOENT: the process does not know a volume of
  * kilnd yet, or has none; -ETIMEDOUT; -EPIPE: the process ended; -ENOMEM. */
 int healer_ask(json_t *question, unsigned timeout_s, json_t **out);
+/* Gives the process a line under a key, which must not be the name of a volume, or takes it away with the
+ * line `drop`. Each new process gets the line again. `line` is consumed. healer_give() returns 0 or
+ * -ENOMEM. */
+int healer_give(const char *key, char *line);
+void healer_take_away(const char *key, const char *drop);
+/* `fn` gets messages of the process that are no answers. It must not wait, and not call this module. */
+void healer_set_notice(void (*fn)(const json_t *notice));
 /* Ends the process. Must run before workers_stop(), with no operation in progress. */
 void healer_stop(void);
 

@@ -9,6 +9,8 @@ VOLUME_STATE_SOURCES = \
 	volumes/volfile-text.h \
 	volumes/volume-options.c \
 	volumes/volume-options.h \
+	volumes/volume-task.c \
+	volumes/volume-task.h \
 	volumes/volume.c \
 	volumes/volume.h
 VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
@@ -49,6 +51,9 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/profile.c \
 	volumes/quota.c \
 	volumes/quota.h \
+	volumes/rebalance.c \
+	volumes/rebalance.h \
+	volumes/verb-rebalance.c \
 	volumes/shut-out.c \
 	volumes/shut-out.h \
 	volumes/profile.h \

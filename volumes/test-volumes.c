@@ -25,7 +25,9 @@
 #include "graph/pools.h"
 #include "log/log.h"
 #include "volumes/state-dir.h"
+#include "volumes/volfile-text.h"
 #include "volumes/volume-options.h"
+#include "volumes/volume-task.h"
 #include "volumes/volumes.h"
 
 static char place[64];
@@ -697,7 +699,7 @@ START_TEST(a_volume_of_a_newer_format_is_refused)
 {
     open_volumes();
     volumes_close();
-    put_file("volumes/x.json", "{\"format\": 3, \"name\": \"x\"}");
+    put_file("volumes/x.json", "{\"format\": 4, \"name\": \"x\"}");
     expect_refusal(-EPROTO, "volumes/x.json");
 }
 END_TEST
@@ -769,6 +771,41 @@ START_TEST(a_volume_comes_back_from_its_text)
     ck_assert(json_equal(json, again));
     json_decref(json);
     json_decref(again);
+    volume_free(v);
+    volume_free(back);
+}
+END_TEST
+
+static bool
+is_in_volfile(const struct volume *v, const char *words)
+{
+    char *text = volfile_text_client(v, &(const struct volfile_place){"localhost", false});
+    bool is = text && strstr(text, words);
+
+    free(text);
+    return is;
+}
+
+START_TEST(a_drain_comes_back_and_names_its_subvolume)
+{
+    static const char leaving[] = "option decommissioned-bricks one-client-1\n";
+    struct volume *v = make_volume("one", 0, 3);
+
+    v->replica = 1;
+    ck_assert(!volume_task_kind(v) && !volume_task_is_running(v) && !volume_task_leaves(v, 1));
+    ck_assert_int_eq(volume_task_begin(v, TASK_DRAIN, (const bool[]){false, true, false}), 0);
+    json_t *json = volume_to_json(v);
+    struct volume *back = volume_from_json(json, &why);
+    ck_assert_msg(back != NULL, "%s", why.wrong);
+    ck_assert(volume_task_is_running(back) && volume_task_leaves(back, 1) && !volume_task_leaves(back, 0));
+    ck_assert(is_in_volfile(back, leaving));
+    ck_assert_int_eq(volume_task_end(back, "completed", NULL), 0);
+    ck_assert(!volume_task_is_running(back) && is_in_volfile(back, leaving));
+    ck_assert_int_eq(volume_task_end(back, TASK_STOPPED, NULL), 0);
+    ck_assert(!volume_task_leaves(back, 1) && !is_in_volfile(back, "decommissioned"));
+    json_object_set_new(json_object_get(json, "task"), "kind", json_string("other"));
+    ck_assert(!volume_from_json(json, &why));
+    json_decref(json);
     volume_free(v);
     volume_free(back);
 }
@@ -892,6 +929,7 @@ test_suite(void)
     tcase_add_test(c, two_daemons_do_not_share_a_state);
     tcase_add_test(c, what_a_crash_has_left_goes);
     tcase_add_test(c, a_volume_comes_back_from_its_text);
+    tcase_add_test(c, a_drain_comes_back_and_names_its_subvolume);
     tcase_add_test(c, a_text_that_is_not_right_is_refused);
     tcase_add_test(c, a_volume_of_the_first_format_has_numbers_by_place);
     tcase_add_test(c, options_are_checked);

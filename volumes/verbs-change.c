@@ -7,6 +7,7 @@
 #include "data/option.h"
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
+#include "volumes/rebalance.h"
 #include "volumes/shut-out.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume-options.h"
@@ -102,9 +103,8 @@ verb_create(json_t *args, json_t **out, struct problem *why)
 
 /* ---- add-brick, remove-brick, replace-brick -------------------------------------------------- */
 
-/* Builds a volume with only these bricks. Returns NULL with *why on failure. */
-static struct volume *
-named_bricks(const json_t *bricks, struct problem *why)
+struct volume *
+verbs_named_bricks(const json_t *bricks, struct problem *why)
 {
     struct volume *v = volume_new("bricks", 1, false);
 
@@ -124,7 +124,7 @@ static struct volume *
 named_brick(const char *text, struct problem *why)
 {
     json_t *list = json_pack("[s]", text);
-    struct volume *v = named_bricks(list, why);
+    struct volume *v = verbs_named_bricks(list, why);
 
     json_decref(list);
     return v;
@@ -151,7 +151,7 @@ verb_add_bricks(json_t *args, json_t **out, struct problem *why)
         return why->err;
     if (replica < 0 || replica > 16 || arbiter < 0 || arbiter > 1)
         return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
-    struct volume *added = named_bricks(bricks, why);
+    struct volume *added = verbs_named_bricks(bricks, why);
     if (!added)
         return why->err;
     *out = json_pack("{ss}", "name", name);
@@ -160,23 +160,35 @@ verb_add_bricks(json_t *args, json_t **out, struct problem *why)
     return err;
 }
 
+static int
+check_drained(const char *name, const struct volume *removed, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+    int err = v ? rebalance_check_drained(v, removed, why) : why->err;
+
+    volume_free(v);
+    return err;
+}
+
+/* "drained": only if the files of exactly these bricks have been moved. */
 int
 verb_remove_bricks(json_t *args, json_t **out, struct problem *why)
 {
     const char *name;
-    int replica = 0;
+    int replica = 0, is_drained = 0;
     json_t *bricks;
 
-    if (verbs_get_args(args, why, "{s:s, s?i, s:o}", "name", &name, "replica", &replica, "bricks", &bricks,
-                       NULL))
+    if (verbs_get_args(args, why, "{s:s, s?i, s?b, s:o}", "name", &name, "replica", &replica, "drained",
+                       &is_drained, "bricks", &bricks, NULL))
         return why->err;
     if (replica < 0 || replica > 16)
         return problem_set(why, -EINVAL, "replica %d", replica);
-    struct volume *removed = named_bricks(bricks, why);
+    struct volume *removed = verbs_named_bricks(bricks, why);
     if (!removed)
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    int err = volumes_remove_bricks(name, removed, (unsigned)replica, why);
+    int err = is_drained ? check_drained(name, removed, why) : 0;
+    err = err ? err : volumes_remove_bricks(name, removed, (unsigned)replica, why);
     volume_free(removed);
     return err;
 }

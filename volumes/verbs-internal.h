@@ -29,6 +29,13 @@ const char *verbs_shown_host(const struct volume_brick *b);
 int verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v, unsigned brick),
                       json_t **out, struct problem *why);
 
+/* Builds a volume with only these bricks, a list of texts. Returns NULL with *why on failure. */
+struct volume *verbs_named_bricks(const json_t *bricks, struct problem *why);
+
+/* verb-rebalance.c */
+int verb_drain(json_t *args, json_t **out, struct problem *why);
+int verb_rebalance(json_t *args, json_t **out, struct problem *why);
+
 /* verb-heal.c */
 int verb_heal(json_t *args, json_t **out, struct problem *why);
 

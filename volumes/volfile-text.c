@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "volumes/volume-options.h"
+#include "volumes/volume-task.h"
 
-enum volfile_kind { FOR_BRICK, FOR_CLIENT, FOR_HEAL };
+enum volfile_kind { FOR_BRICK, FOR_CLIENT, FOR_HEAL, FOR_REBALANCE };
 
 /* State while one volfile is written. */
 struct writing {
@@ -303,7 +304,7 @@ client_layer(struct client_file *c, unsigned brick)
 {
     const struct volume *v = c->w.v;
     const struct volume_brick *b = &v->bricks[brick];
-    bool is_here = !*b->host || c->w.kind == FOR_HEAL;
+    bool is_own = c->w.kind == FOR_HEAL || c->w.kind == FOR_REBALANCE, is_here = !*b->host || is_own;
     char name[VOLUME_NAME_MAX + 64], port[16];
 
     free(c->w.below);
@@ -318,7 +319,7 @@ client_layer(struct client_file *c, unsigned brick)
         snprintf(port, sizeof port, "%u", c->port);
         put_option(&c->w, "remote-port", port);
     }
-    if (c->w.kind == FOR_HEAL) {
+    if (is_own) {
         put_option(&c->w, "username", v->username);
         put_option(&c->w, "password", v->password);
     } else {
@@ -425,15 +426,45 @@ static const struct {
     {"performance/io-threads", "performance.client-io-threads"},
 };
 
+/* Names the subvolumes that the volume is to lose. */
+static void
+put_leaving(struct client_file *c)
+{
+    const struct volume *v = c->w.v;
+    char *names = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&names, &size);
+
+    c->w.is_short |= !f;
+    for (unsigned i = 0; f && i < v->brick_count; i += v->replica) {
+        if (volume_task_leaves(v, i))
+            fprintf(f, "%s%s-%s-%u", ftell(f) ? " " : "", v->name, v->replica > 1 ? "replicate" : "client",
+                    v->replica > 1 ? i / v->replica : v->bricks[i].id);
+    }
+    if (f && fclose(f) != 0)
+        c->w.is_short = true;
+    else if (f && *names)
+        put_option(&c->w, "decommissioned-bricks", names);
+    free(names);
+}
+
+static void
+distribute_layer(struct client_file *c, const char *subvolumes)
+{
+    char name[VOLUME_NAME_MAX + 64];
+
+    snprintf(name, sizeof name, "%s-dht", c->w.v->name);
+    begin_named(&c->w, name, "cluster/distribute");
+    put_leaving(c);
+    end_named(&c->w, name, subvolumes);
+}
+
 static void
 upper(struct client_file *c, const char *subvolumes)
 {
     const struct volume *v = c->w.v;
-    char name[VOLUME_NAME_MAX + 64];
 
-    snprintf(name, sizeof name, "%s-dht", v->name);
-    begin_named(&c->w, name, "cluster/distribute");
-    end_named(&c->w, name, subvolumes);
+    distribute_layer(c, subvolumes);
     for (size_t i = 0; i < sizeof upper_layers / sizeof upper_layers[0]; i++) {
         if (volume_option_bool(v, upper_layers[i].switched_by))
             plain_layer(&c->w, upper_layers[i].type);
@@ -442,22 +473,37 @@ upper(struct client_file *c, const char *subvolumes)
     end_named(&c->w, v->name, NULL);
 }
 
-char *
-volfile_text_client(const struct volume *v, const struct volfile_place *place)
+static char *
+text_of_volume(const struct volume *v, enum volfile_kind kind, const struct volfile_place *place,
+               uint16_t port, void (*put_top)(struct client_file *c, const char *subvolumes))
 {
     char *text = NULL;
     size_t size = 0;
-    struct client_file c = {{open_memstream(&text, &size), v, FOR_CLIENT, NULL, false}, place, 0};
+    struct client_file c = {{open_memstream(&text, &size), v, kind, NULL, false}, place, port};
 
     if (!c.w.f)
         return NULL;
     char *subvolumes = lower_layers(&c);
     if (subvolumes)
-        upper(&c, subvolumes);
+        put_top(&c, subvolumes);
     else
         c.w.is_short = true;
     free(subvolumes);
     return finish_text(&c.w, &text);
+}
+
+char *
+volfile_text_client(const struct volume *v, const struct volfile_place *place)
+{
+    return text_of_volume(v, FOR_CLIENT, place, 0, upper);
+}
+
+char *
+volfile_text_rebalance(const struct volume *v, uint16_t port)
+{
+    static const struct volfile_place place = {"127.0.0.1", false};
+
+    return text_of_volume(v, FOR_REBALANCE, &place, port, distribute_layer);
 }
 
 uint32_t

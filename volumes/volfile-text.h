@@ -32,4 +32,8 @@ uint32_t volfile_op_version(const struct volume *v);
  * bricks. */
 char *volfile_text_heal(const struct volume *v, uint16_t port, unsigned set);
 
+/* The volfile of the whole volume for the rebalancer, which runs on this machine and gets the port of the
+ * bricks. Its top is cluster/distribute. */
+char *volfile_text_rebalance(const struct volume *v, uint16_t port);
+
 #endif

@@ -10,6 +10,7 @@
 #include "graph/unbuilt.h"
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", NULL};
+static const char *const throttles[] = {"lazy", "normal", "aggressive", NULL};
 static const char *const favorite_policies[] = {"none", "ctime", "mtime", "size", "majority", NULL};
 static const char *const heal_algorithms[] = {"diff", "full", NULL};
 static const char *const locking_schemes[] = {"full", "granular", NULL};
@@ -230,6 +231,7 @@ static const struct volume_key table[] = {
     {"cluster.min-free-inodes", DHT, KEPT, STR("min-free-inodes", "5%")},
     {"cluster.readdir-optimize", DHT, KEPT, BOOL("readdir-optimize", "off")},
     {"cluster.weighted-rebalance", DHT, KEPT, BOOL("weighted-rebalance", "on")},
+    {"cluster.rebal-throttle", DHT, KEPT, ENUM("rebal-throttle", "normal", throttles)},
     {"dht.force-readdirp", DHT, KEPT, BOOL("use-readdirp", "on")},
     /* options that enable layers of the client */
     {"features.shard", SELF, KEPT, BOOL("shard", "off")},

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "volumes/volume-task.h"
+
+enum { FORMAT_WITHOUT_TASK = 2 };
+
 /* ---- the value ------------------------------------------------------------------------------- */
 
 static void
@@ -56,6 +60,7 @@ volume_free(struct volume *v)
         free(v->options[i].value);
     }
     free(v->options);
+    json_decref(v->task);
     free(v->name);
     free(v);
 }
@@ -234,7 +239,8 @@ volume_copy(const struct volume *v)
     copy->status = v->status;
     memcpy(copy->username, v->username, sizeof copy->username);
     memcpy(copy->password, v->password, sizeof copy->password);
-    if (copy_lists(copy, v)) {
+    copy->task = json_deep_copy(v->task);
+    if (copy_lists(copy, v) || (v->task && !copy->task)) {
         volume_free(copy);
         return NULL;
     }
@@ -430,11 +436,13 @@ json_t *
 volume_to_json(const struct volume *v)
 {
     /* json_pack() consumes the arguments of `o`, and fails if one of them is NULL */
-    return json_pack("{si ss ss ss si si ss ss so si so so}", "format", VOLUME_FORMAT, "name", v->name, "id",
-                     GFID(&v->id), "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
+    return json_pack("{si ss ss ss si si ss ss so si so so sO*}", "format",
+                     v->task ? VOLUME_FORMAT : FORMAT_WITHOUT_TASK, "name", v->name, "id", GFID(&v->id),
+                     "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
                      (int)v->has_arbiter, "username", v->username, "password", v->password, "bricks",
                      bricks_to_json(v->bricks, v->brick_count), "next_brick", (int)v->next_id, "coming",
-                     bricks_to_json(v->coming, v->coming_count), "options", options_to_json(v));
+                     bricks_to_json(v->coming, v->coming_count), "options", options_to_json(v), "task",
+                     v->task);
 }
 
 static const char *
@@ -576,6 +584,10 @@ read_fields(struct volume *v, const json_t *json, bool is_old, struct problem *w
                      read_bricks(v, json, "coming", volume_add_coming, why))) ||
         read_options(v, json_object_get(json, "options"), why))
         return why->err;
+    const json_t *task = json_object_get(json, "task");
+    if (task && volume_task_check(task, why))
+        return why->err;
+    v->task = json_deep_copy(task);
     (void)gfid_parse(id, strlen(id), &v->id); /* cannot fail: read_secret() has formatted it */
     v->has_arbiter = arbiter != 0;
     if (next_id > v->next_id)

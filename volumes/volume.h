@@ -8,7 +8,7 @@
  *     {"format": 2, "name": "demo", "id": "5f0c...", "status": "started", "replica": 2, "arbiter": 0,
  *      "username": "...", "password": "...",
  *      "bricks": [{"host": "", "path": "/srv/b1", "made": true, "id": 0}, ...], "next_brick": 2,
- *      "coming": [like bricks], "options": {"network.ping-timeout": "10"}}
+ *      "coming": [like bricks], "options": {"network.ping-timeout": "10"}, "task": volume-task.h}
  */
 #ifndef KILN_VOLUMES_VOLUME_H
 #define KILN_VOLUMES_VOLUME_H
@@ -19,7 +19,9 @@
 #include "base/gfid.h"
 #include "volumes/problem.h"
 
-#define VOLUME_FORMAT 2 /* format 1, without ids and coming bricks, can be read too */
+/* Format 1, without ids and coming bricks, can be read too. A volume without a task is written in format 2,
+ * for an older kilnd. */
+#define VOLUME_FORMAT 3
 #define VOLUME_NAME_MAX 128
 #define VOLUME_BRICKS_MAX 1024
 #define VOLUME_BRICK_ID_MAX 1000000
@@ -60,6 +62,7 @@ struct volume {
     unsigned coming_count;
     struct volume_option *options; /* the options that are set, sorted by key */
     unsigned option_count;
+    json_t *task; /* the latest rebalance (volume-task.h), owned; NULL: none so far */
     char username[GFID_TEXT_SIZE], password[GFID_TEXT_SIZE]; /* credentials of the daemon's own clients */
 };
 

@@ -21,6 +21,7 @@
 #include "volumes/brick-place.h"
 #include "volumes/brick-plan.h"
 #include "volumes/heal-pending.h"
+#include "volumes/volume-task.h"
 #include "volumes/volumes-internal.h"
 
 /* ---- folders --------------------------------------------------------------------------------- */
@@ -131,7 +132,7 @@ check_no_files(const char *brick, struct problem *why)
         else if (e->fts_info != FTS_D && e->fts_info != FTS_DP && !is_link_file(e)) {
             problem_set(why, -ENOTEMPTY, "brick %s holds files, such as %s", brick,
                         e->fts_path + strlen(brick));
-            problem_expected(why, "bricks without files: kiln moves no data");
+            problem_expected(why, "bricks without files; remove-brick ... start moves them");
         }
     }
     if (!walk || (!why->err && errno))
@@ -309,10 +310,35 @@ do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
     return err;
 }
 
+/* Refuses a change of bricks during a rebalance, and between a drain and the removal of its bricks, unless
+ * the change is this removal. The new volume has no task. */
+static int
+check_no_task(const struct volume *now, struct brick_plan *plan, struct problem *why)
+{
+    bool is_removal = true;
+
+    for (unsigned i = 0; i < now->brick_count; i++)
+        is_removal &= !volume_task_leaves(now, i) || (plan->leaves[i] && !plan->is_fewer_replicas);
+    is_removal &= !has_any(plan->comes, plan->fresh->brick_count);
+    bool is_drain = now->task && strcmp(volume_task_kind(now), TASK_DRAIN) == 0 &&
+                    strcmp(volume_task_state(now), TASK_STOPPED) != 0;
+    if (volume_task_is_running(now) || (is_drain && !is_removal)) {
+        problem_set(why, -EBUSY, is_drain ? "volume %s drains bricks" : "volume %s has a running rebalance",
+                    now->name);
+        problem_expected(why, is_drain ? "remove-brick ... commit, or stop, first" : "its end, or a stop");
+        problem_type(why, is_drain ? "kiln volume info %s" : "kiln volume rebalance %s status", now->name);
+        return why->err;
+    }
+    json_decref(plan->fresh->task);
+    plan->fresh->task = NULL;
+    return 0;
+}
+
 /* Executes a plan; `err` is the result of making it. On success the plan's volume becomes the volume. */
 static int
 run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
 {
+    err = err ? err : check_no_task(e->now, plan, why);
     err = err ? err : volumes_reserve_paths(e, plan->fresh, why);
     if (!err) {
         err = do_plan(e, plan, why);

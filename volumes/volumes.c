@@ -526,6 +526,25 @@ volumes_set(const char *name, const json_t *options, struct problem *why)
     return why->err;
 }
 
+int
+volumes_change(const char *name, int (*fn)(struct volume *fresh, void *arg, struct problem *why),
+               void *arg, struct problem *why)
+{
+    struct entry *e = volumes_claim(name, why);
+
+    if (!e)
+        return why->err;
+    struct volume *fresh = volume_copy(e->now);
+    if (!fresh)
+        problem_no_memory(why);
+    else if (fn(fresh, arg, why))
+        volume_free(fresh);
+    else
+        (void)entry_become(e, fresh, why);
+    volumes_release(e);
+    return why->err;
+}
+
 static int
 drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why)
 {

@@ -61,6 +61,10 @@ int volumes_set(const char *name, const json_t *options, struct problem *why);
 /* `key` is a key or "all". *count: number of options that were set. */
 int volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why);
 
+/* Changes the volume by `fn`, which changes `fresh`, a copy. `fn` returns 0 or -errno with *why. */
+int volumes_change(const char *name, int (*fn)(struct volume *fresh, void *arg, struct problem *why),
+                   void *arg, struct problem *why);
+
 /* Adds or removes bricks (brick-plan.h), all or none; mounted clients follow. `added` and `removed` are
  * volumes with only these bricks; replica 0 keeps the number of replicas. New bricks must satisfy the
  * rules of a new volume. Removed bricks must hold no files or, with fewer replicas, no changes that others

@@ -71,7 +71,7 @@ t "new folders of the stock client use the second set" wait_for 240 "the stock c
 t "new folders of kiln-mount use the second set" wait_for 240 "kiln-mount" spreads "$T/kiln"
 refused 'holds files' remove-brick v "$T/b/4" "$T/b/5"
 refused 'whole sets' remove-brick v "$T/b/4"
-refused 'moves no data' remove-brick v "$T/b/4" "$T/b/5" start
+refused 'has not drained' remove-brick v "$T/b/4" "$T/b/5" commit
 rm -r "$T/stock/spread"
 t "remove-brick removes a set without files" kiln volume remove-brick v "$T/b/4" "$T/b/5" force
 t "the stock client makes files afterwards" wait_for 240 "the stock client" bash -c "mkdir -p '$T/stock/after' && touch '$T'/stock/after/{1..30}"

@@ -14,6 +14,7 @@
  *   names.c        unlink, link                            rename.c
  *   readdir.c      opendir, readdir(p)                     file.c       operations on a file's subvolume
  *   all.c          operations on a folder, on all subvolumes
+ *   rebalance.c    the walk that moves files            migrate.c    moves a file
  *
  * Terms: a name's *hashed* subvolume is the subvolume whose range in the folder's layout has the name's
  * hash. A file's *cached* subvolume is the subvolume that stores the file. They differ after a rename, or
@@ -281,7 +282,10 @@ void folder_make_again(const struct op *o, struct inode *parent, const char *nam
  * children whose err in `l` is LAYOUT_NO_XATTR. The caller has the lock of mkdir.c's step 3. `is_ours`: no
  * other client can have written a layout. Takes over the reference to `l`. */
 int heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool is_ours);
-/* SETXATTR distribute.fix.layout on a folder: gives a range to children without one. */
+/* Gives a range to children without one, and takes the ranges of leaving children away. Returns 0 or
+ * -errno. */
+int folder_fix_layout(const struct op *o, struct inode *folder);
+/* SETXATTR distribute.fix.layout on a folder: folder_fix_layout(). */
 xl_verdict dist_fix_layout_go(struct xlator *xl, struct call_stack *stk);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
@@ -326,6 +330,9 @@ struct call_stack *linkto_call(const struct op *o, struct inode *parent, const c
 int linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret);
 /* Removes the name if it is a linkto file; `unless_open`: and no client has it open. */
 int linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open);
+/* Removes a linkto file that is not on the hashed subvolume of its name, unless a client has it open, or a
+ * migration copies a file to it: -EBUSY. The caller has the locks of the name. */
+int linkto_remove_unused(const struct op *o, unsigned at, struct inode *parent, const char *name);
 struct call_stack *linkto_remove_call(const struct op *o, struct inode *parent, const char *name,
                                       bool unless_open);
 /* Sets the owner of the linkto file to the owner of `file`. */
@@ -337,6 +344,11 @@ int linkto_target(const struct dist *d, const struct call_stack *stk);
 
 /* Returns the weight of each child for layouts, on the arena. NULL: out of memory. */
 uint32_t *space_weights(const struct op *o);
+/* Returns whether the child, as of its last STATFS, can take `bytes` and still has the free space that
+ * `min-free-disk` demands. */
+bool space_has_room(struct dist *d, unsigned i, uint64_t bytes);
+/* Returns the number of inodes in use, as of the last STATFS. */
+uint64_t space_used_inodes(struct dist *d, unsigned i);
 /* Returns whether the child has less free space than `min-free-disk` and `min-free-inodes` demand. */
 bool space_is_short(struct dist *d, unsigned i);
 /* Returns the child with most free space that has the folder and is not leaving; `hashed` if no child is

@@ -218,7 +218,7 @@ heal_layout_new(const struct op *o, struct inode *folder, struct layout *l, bool
 }
 
 /* Sets *out if a child that may take names has no range: it was added later, or was full when the folder
- * was created. Returns false when out of memory. */
+ * was created; or if a leaving child has one. Returns false when out of memory. */
 static bool
 lacks_ranges(const struct op *o, const struct layout *l, bool *out)
 {
@@ -229,7 +229,7 @@ lacks_ranges(const struct op *o, const struct layout *l, bool *out)
         return false;
     drop_full_weights(o->d, weights);
     for (unsigned i = 0; i < l->count; i++)
-        *out |= weights[i] && layout_range_is_empty(&l->of[i]);
+        *out |= layout_range_is_empty(&l->of[i]) ? weights[i] > 0 : child_is_leaving(o->d, i);
     return true;
 }
 
@@ -255,25 +255,32 @@ fix_layout_locked(const struct op *o, struct folder_look *f, struct inode *folde
     return err ? err : place_set_layout(o->d, folder, layout_ref(f->layout));
 }
 
+int
+folder_fix_layout(const struct op *o, struct inode *folder)
+{
+    struct folder_look f;
+    struct dist_lock *lock = NULL;
+    unsigned count = 0;
+    int err = folder_look(o, &f, NULL, NULL, folder, -1, NULL);
+
+    if (!err) {
+        lock = locks_of_layout(o, &f, folder, &count);
+        err = lock ? dist_locks_take(o, lock, count) : -ENOMEM;
+    }
+    if (!err) {
+        err = fix_layout_locked(o, &f, folder);
+        dist_locks_drop(o, lock, count);
+    }
+    folder_look_end(&f);
+    return err;
+}
+
 xl_verdict
 dist_fix_layout_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
-    struct inode *folder = stk->call.loc.inode;
-    struct folder_look f;
-    struct dist_lock *lock = NULL;
-    unsigned count = 0;
-    int err = folder_look(&o, &f, NULL, NULL, folder, -1, NULL);
+    int err = folder_fix_layout(&o, stk->call.loc.inode);
 
-    if (!err) {
-        lock = locks_of_layout(&o, &f, folder, &count);
-        err = lock ? dist_locks_take(&o, lock, count) : -ENOMEM;
-    }
-    if (!err) {
-        err = fix_layout_locked(&o, &f, folder);
-        dist_locks_drop(&o, lock, count);
-    }
-    folder_look_end(&f);
     return err ? err : XL_DONE;
 }
 

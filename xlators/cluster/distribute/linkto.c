@@ -87,6 +87,37 @@ linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char 
     return ret < 0 ? ret : 0;
 }
 
+/* Returns whether the file that the linkto file points to is being copied to the linkto file. */
+static bool
+is_copy_of_marked_file(const struct op *o, unsigned at, const struct call_stack *link, struct inode *parent,
+                       const char *name)
+{
+    int target = linkto_target(o->d, link);
+    struct call_stack *stk = target < 0 ? NULL : lookup_call(o, parent, name, NULL, true);
+    int ret = target < 0 ? -ENOENT : dist_call_at(o, (unsigned)target, stk);
+    /* a target that does not answer may have the marked file */
+    bool is = ret < 0 ? ret != -ENOENT && ret != -ESTALE : linkto_target(o->d, stk) == (int)at;
+
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+int
+linkto_remove_unused(const struct op *o, unsigned at, struct inode *parent, const char *name)
+{
+    struct call_stack *link = lookup_call(o, parent, name, NULL, true);
+    int ret = dist_call_at(o, at, link), err = ret < 0 ? ret : 0;
+
+    if (!err && (!reply_is_linkto(link) || is_copy_of_marked_file(o, at, link, parent, name)))
+        err = -EBUSY;
+    if (!err)
+        err = linkto_remove(o, at, parent, name, true);
+    if (link)
+        call_stack_free(link);
+    return err;
+}
+
 /* Ignores failure, because a linkto file's owner decides nothing. Linkto files are created with owner root.
  */
 void

@@ -14,10 +14,14 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/layout.h \
 	xlators/cluster/distribute/linkto.c \
 	xlators/cluster/distribute/lookup.c \
+	xlators/cluster/distribute/migrate.c \
+	xlators/cluster/distribute/migrate.h \
 	xlators/cluster/distribute/mkdir.c \
 	xlators/cluster/distribute/names.c \
 	xlators/cluster/distribute/place.c \
 	xlators/cluster/distribute/readdir.c \
+	xlators/cluster/distribute/rebalance.c \
+	xlators/cluster/distribute/rebalance.h \
 	xlators/cluster/distribute/rename.c \
 	xlators/cluster/distribute/rmdir.c \
 	xlators/cluster/distribute/space.c

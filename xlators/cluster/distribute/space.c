@@ -57,6 +57,29 @@ space_is_short(struct dist *d, unsigned i)
     return is;
 }
 
+bool
+space_has_room(struct dist *d, unsigned i, uint64_t bytes)
+{
+    pthread_mutex_lock(&d->lock);
+    struct dist_child after = d->child[i];
+
+    pthread_mutex_unlock(&d->lock);
+    after.bytes_free = after.bytes_free > bytes ? after.bytes_free - bytes : 0;
+    return !is_short_locked(dist_conf(d), &after);
+}
+
+uint64_t
+space_used_inodes(struct dist *d, unsigned i)
+{
+    const struct dist_child *c = &d->child[i];
+
+    pthread_mutex_lock(&d->lock);
+    uint64_t used = c->inodes_total > c->inodes_free ? c->inodes_total - c->inodes_free : 0;
+
+    pthread_mutex_unlock(&d->lock);
+    return used;
+}
+
 unsigned
 space_best(struct dist *d, const struct layout *l, unsigned hashed)
 {

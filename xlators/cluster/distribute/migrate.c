@@ -1,0 +1,1003 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Migration of a file from one subvolume to another, while clients read and write the file (client 2.20,
+ * 2.21). S is the subvolume that has the file, D the hashed subvolume of the name, which gets the file.
+ *
+ *   1. WRLCK dht.file.migrate on the file on S, and the locks of the name on D: no client renames the file,
+ *      and no other process migrates the file.
+ *   2. LOOKUP of the name on S and on D. D may have a linkto file, or the remains of an earlier attempt;
+ *      else a linkto file to S is created there. The linkto file is emptied: it becomes the copy.
+ *   3. The mark: S gets the xattr linkto with the name of D, then the mode bits S_ISVTX and S_ISGID. From
+ *      now on each client repeats on D what the client changes on S. If clients had begun to write on a
+ *      replicated S before, the lock of cluster/replicate on the whole file makes sure that they have ended.
+ *   4. Contents: each block is read from S, written to D, and read from S once more. If the block has
+ *      changed in between, it is copied again. So a block on D is never older than the last change that a
+ *      client made before, and later changes reach D by the client. The size is handled in the same way.
+ *      Holes stay holes.
+ *   5. Xattrs, FSYNC. Then LOOKUP on S: a file with POSIX locks of applications stays, because locks do not
+ *      move.
+ *   6. D gets the ACL and the mode: D is a file, and complete. Its linkto xattr shows that S is not yet
+ *      switched.
+ *   7. The switch: S gets the mode of a linkto file. Clients that use S now look the file up, and find D.
+ *   8. Owner, mode and xattrs of S as of the switch are compared with D's, and repaired.
+ *   9. D loses the xattr linkto. S is truncated and its name is removed, if it is a linkto file. Unlock.
+ *
+ * If this process dies, the locks end with its connections. Before 6 the file is on S, with the mark, and D
+ * is a linkto file with part of the contents, which no client reads; clients go on repeating their changes.
+ * Between 6 and 7 lookups find D, which is complete, and clients with the file open on S change both. After
+ * 7 lookups find D, and S has a linkto file that no lookup uses. The next walk of the volume (rebalance.c)
+ * finds the name on S: before 6 it migrates the file from the start, between 6 and 7 from step 7 on, and
+ * after 7 it removes the linkto file.
+ *
+ * If a step before 6 fails, S loses the mark and D is emptied. If the failure was the death of S or D, the
+ * states are those of a dead process.
+ *
+ * Visible to other clients between 6 and 7, for the time of one call: a client that has looked the file up
+ * anew changes D, and a client that has the file open still reads S.
+ *
+ * A file with S_ISVTX or S_ISGID of its own has an additional xattr on S during the migration, with its
+ * mode; an attempt after a death of this process needs it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "mem/iobuf.h"
+#include "xlators/cluster/distribute/migrate.h"
+
+enum {
+    MARK = S_ISVTX | S_ISGID,
+    BLOCK_BYTES = 1 << 20,
+    BLOCKS_AT_A_TIME = 4,
+    TRIES_MAX = 100, /* of copying a block or an attribute that clients change all the time */
+    SEEK_TO_DATA = 0,
+    SEEK_TO_HOLE = 1
+};
+
+static const char linkto_key[] = "trusted.glusterfs.dht.linkto";
+static const char mode_key[] = "trusted.kiln.migrate.mode";
+
+struct migrating {
+    struct migration *m;
+    const struct op *o;
+    struct iatt source; /* latest look at S */
+    struct fd *fd;      /* the file, open on S and D; NULL: not open */
+    uint32_t mode;      /* permission bits of the file, without the mark */
+    struct call_stack *list; /* the xattrs of S that D has; NULL: none yet */
+    uint64_t from, end;      /* range whose blocks are copied in parallel */
+    atomic_int err;
+};
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static struct call_stack *
+migrate_call(const struct migrating *g, enum fop fop)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(g->o, fop), g->m->file);
+
+    if (stk)
+        stk->caller.pid = PID_REBALANCE;
+    return stk;
+}
+
+static struct call_stack *
+migrate_fd_call(const struct migrating *g, enum fop fop)
+{
+    struct call_stack *stk = migrate_call(g, fop);
+
+    if (stk)
+        stk->call.fd = fd_ref(g->fd);
+    return stk;
+}
+
+static struct call_stack *
+migrate_name_call(const struct migrating *g, enum fop fop)
+{
+    struct call_stack *stk =
+        dist_call_for_name(dist_call_new_internal(g->o, fop), g->m->parent, g->m->name);
+
+    if (stk)
+        stk->caller.pid = PID_REBALANCE;
+    return stk;
+}
+
+/* Returns 0 or -errno. */
+static int
+migrate_at(const struct migrating *g, unsigned child, struct call_stack *stk)
+{
+    int ret = dist_call_once(g->o, child, stk);
+
+    return ret < 0 ? ret : 0;
+}
+
+/* Opens the file on S and D. A client does not remove a linkto file that is open (client 2). */
+static int
+migrate_open(struct migrating *g)
+{
+    const unsigned both[] = {g->m->from, g->m->to};
+    int err = 0;
+
+    g->fd = fd_new(g->m->file, NULL, O_RDWR, false);
+    for (size_t i = 0; i < sizeof both / sizeof both[0] && !err; i++) {
+        struct call_stack *stk = g->fd ? migrate_fd_call(g, FOP_open) : NULL;
+
+        if (stk)
+            stk->call.flags = O_RDWR;
+        err = migrate_at(g, both[i], stk);
+    }
+    return err;
+}
+
+static int
+migrate_stat(const struct migrating *g, unsigned child, struct iatt *out)
+{
+    struct call_stack *stk = migrate_call(g, FOP_stat);
+    int ret = dist_call_at(g->o, child, stk);
+
+    if (ret >= 0)
+        *out = stk->reply.stat;
+    if (stk)
+        call_stack_free(stk);
+    return ret < 0 ? ret : 0;
+}
+
+/* `before`, if not NULL, gets the attributes before the change. */
+static int
+migrate_setattr(const struct migrating *g, unsigned child, const struct iatt *a, int32_t valid,
+                struct iatt *before)
+{
+    struct call_stack *stk = migrate_call(g, FOP_setattr);
+
+    if (stk) {
+        stk->call.stbuf = *a;
+        stk->call.valid = valid;
+    }
+    int ret = dist_call_at(g->o, child, stk);
+    if (ret >= 0 && before)
+        *before = stk->reply.pre;
+    if (stk)
+        call_stack_free(stk);
+    return ret < 0 ? ret : 0;
+}
+
+static int
+migrate_set_mode(const struct migrating *g, unsigned child, uint32_t mode, struct iatt *before)
+{
+    return migrate_setattr(g, child, &(struct iatt){.mode = S_IFREG | mode}, SETATTR_MODE, before);
+}
+
+static int
+migrate_truncate(const struct migrating *g, unsigned child, uint64_t size)
+{
+    struct call_stack *stk = migrate_call(g, FOP_truncate);
+
+    if (stk)
+        stk->call.offset = size;
+    return migrate_at(g, child, stk);
+}
+
+static int
+migrate_remove_xattr(const struct migrating *g, unsigned child, const char *key)
+{
+    struct call_stack *stk = migrate_call(g, FOP_removexattr);
+
+    if (stk)
+        stk->call.name = key;
+    int err = migrate_at(g, child, stk);
+    return err == -ENODATA ? 0 : err;
+}
+
+static int
+migrate_set_xattrs(const struct migrating *g, unsigned child, struct dict *set)
+{
+    struct call_stack *stk = migrate_call(g, FOP_setxattr);
+
+    if (stk)
+        stk->call.dict = set;
+    return migrate_at(g, child, stk);
+}
+
+/* Makes `child` name `target` in its xattr linkto. With `mode`, the xattr of the file's own mode, too. */
+static int
+migrate_set_linkto(const struct migrating *g, unsigned child, unsigned target, const uint32_t *mode)
+{
+    const char *to = g->o->d->child[target].xl->name;
+    struct dict *set = dict_new(&g->o->stk->arena);
+    char text[16];
+    int err = set ? dict_set_text(set, linkto_key, DICT_PTR, to, (uint32_t)strlen(to) + 1) : -ENOMEM;
+
+    if (!err && mode) {
+        int len = snprintf(text, sizeof text, "%o", *mode);
+
+        err = dict_set_text(set, mode_key, DICT_PTR, text, (uint32_t)len + 1);
+    }
+    return err ? err : migrate_set_xattrs(g, child, set);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+/* The state of the name on S and D. */
+struct both {
+    struct call_stack *source, *copy; /* replies; copy may be NULL: no such name */
+    bool is_marked;                   /* S is marked for D */
+    int other;                        /* S is marked for this child instead; -1: it is not */
+    bool is_complete;                 /* D is the file, and S is not switched */
+};
+
+static struct call_stack *
+migrate_lookup_call(const struct migrating *g, bool wants_counts)
+{
+    struct call_stack *stk = lookup_call(g->o, g->m->parent, g->m->name, NULL, true);
+
+    if (!wants_counts)
+        return dist_call_put_int(stk, DICT_KEY_CLEAN_WRITEXATTR, 1);
+    return dist_call_put_uint(stk, DICT_KEY_POSIXLK_COUNT, 1);
+}
+
+static void
+both_end(struct both *b)
+{
+    if (b->source)
+        call_stack_free(b->source);
+    if (b->copy)
+        call_stack_free(b->copy);
+    *b = (struct both){0};
+}
+
+static int
+both_judge(const struct migrating *g, struct both *b)
+{
+    const struct migration *m = g->m;
+    const struct iatt *s = &b->source->reply.stat;
+
+    if (!gfid_equal(&s->gfid, &m->file->gfid) || reply_is_linkto(b->source))
+        return -ENOENT; /* renamed, replaced or migrated meanwhile */
+    int marked_for = S_ISREG(s->mode) && (s->mode & MARK) == MARK ? linkto_target(g->o->d, b->source) : -1;
+
+    b->is_marked = marked_for == (int)m->to;
+    b->other = b->is_marked || marked_for == (int)m->from ? -1 : marked_for;
+    if (!b->copy)
+        return 0;
+    if (!gfid_equal(&b->copy->reply.stat.gfid, &s->gfid))
+        return -EEXIST;
+    if (reply_is_linkto(b->copy))
+        return 0;
+    b->is_complete = b->is_marked && linkto_target(g->o->d, b->copy) == (int)m->from;
+    return b->is_complete ? 0 : -EEXIST;
+}
+
+static int
+both_look(const struct migrating *g, struct both *b)
+{
+    struct coro_group group;
+
+    b->source = migrate_lookup_call(g, true);
+    b->copy = migrate_lookup_call(g, false);
+    if (!b->source || !b->copy)
+        return -ENOMEM;
+    coro_group_begin(&group);
+    coro_group_wind(&group, b->source, g->o->d->child[g->m->from].xl);
+    coro_group_wind(&group, b->copy, g->o->d->child[g->m->to].xl);
+    coro_group_wait(&group);
+    int at_s = coro_call_result(b->source), at_d = coro_call_result(b->copy);
+
+    if (at_s < 0)
+        return at_s;
+    if (at_d < 0 && at_d != -ENOENT)
+        return at_d;
+    if (at_d < 0) {
+        call_stack_free(b->copy);
+        b->copy = NULL;
+    }
+    return both_judge(g, b);
+}
+
+/* Reads the file's own mode: the xattr that an earlier attempt has left, else the mode without the mark. */
+static void
+learn_own_mode(struct migrating *g, const struct both *b)
+{
+    struct call_stack *stk = b->is_marked ? migrate_call(g, FOP_getxattr) : NULL;
+    unsigned mode;
+
+    g->mode = b->source->reply.stat.mode & 07777;
+    if (!b->is_marked)
+        return;
+    g->mode &= ~(uint32_t)MARK;
+    if (!stk)
+        return;
+    stk->call.name = mode_key;
+    stk->call.has_name = 1;
+    if (dist_call_at(g->o, g->m->from, stk) >= 0) {
+        const struct dict_pair *p = dict_find_text(stk->reply.dict, mode_key);
+
+        if (p && p->len > 1 && p->len < 16 && memchr(p->v.bytes, 0, p->len) &&
+            sscanf((const char *)p->v.bytes, "%o", &mode) == 1)
+            g->mode = g->mode | (mode & MARK);
+    }
+    call_stack_free(stk);
+}
+
+static bool
+has_posix_locks(const struct call_stack *stk)
+{
+    const struct dict_pair *p = dict_find(stk->reply.xdata, DICT_KEY_POSIXLK_COUNT);
+
+    return p && (p->type == DICT_INT || p->type == DICT_UINT) && p->v.i != 0;
+}
+
+static const char *
+reason_to_stay(const struct migrating *g, const struct both *b)
+{
+    if (b->source->reply.stat.nlink > 1)
+        return "it has several names";
+    if (has_posix_locks(b->source))
+        return "an application has locked it";
+    if (!space_has_room(g->o->d, g->m->to, b->source->reply.stat.blocks * 512))
+        return "the other subvolume has too little space";
+    return NULL;
+}
+
+/* ---- the mark -------------------------------------------------------------------------------- */
+
+/* Waits until the writes of clients on a replicated S that began before the mark have ended, by the lock
+ * that each of them holds: another client may have written one replica before the mark, and another one
+ * after. */
+static int
+wait_for_writers(const struct migrating *g)
+{
+    const struct xlator *s = g->o->d->child[g->m->from].xl;
+
+    if (strcmp(s->type->name, "cluster/replicate") != 0)
+        return 0;
+    struct dist_lock lock = {
+        .child = g->m->from, .inode = g->m->file, .domain = s->name, .type = FLOCK_WRITE};
+    int err = dist_locks_take(g->o, &lock, 1);
+
+    if (!err)
+        dist_locks_drop(g->o, &lock, 1);
+    return err;
+}
+
+static int
+mark_source(struct migrating *g)
+{
+    int err = migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MARK ? &g->mode : NULL);
+
+    err = err ? err : migrate_set_mode(g, g->m->from, g->mode | MARK, NULL);
+    err = err ? err : wait_for_writers(g);
+    return err ? err : migrate_stat(g, g->m->from, &g->source);
+}
+
+static int
+make_copy(const struct migrating *g, const struct both *b)
+{
+    const struct migration *m = g->m;
+
+    if (!b->copy)
+        return linkto_make(g->o, m->to, m->parent, m->name, &m->file->gfid, m->from, false);
+    int err = linkto_target(g->o->d, b->copy) == (int)m->from
+                  ? 0
+                  : migrate_set_linkto(g, m->to, m->from, NULL);
+
+    return err || !b->copy->reply.stat.size ? err : migrate_truncate(g, m->to, 0);
+}
+
+/* Undoes the mark. Failures leave the state of a process that died, which the next walk handles. */
+static void
+unmark_source(const struct migrating *g, bool has_copy)
+{
+    struct iatt now;
+
+    if (migrate_stat(g, g->m->from, &now) || (now.mode & MARK) != MARK)
+        return;
+    if (migrate_set_mode(g, g->m->from, (now.mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK), NULL) ||
+        migrate_remove_xattr(g, g->m->from, linkto_key))
+        return;
+    if (g->mode & MARK)
+        (void)migrate_remove_xattr(g, g->m->from, mode_key);
+    if (has_copy)
+        (void)migrate_truncate(g, g->m->to, 0);
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+static struct call_stack *
+read_block(const struct migrating *g, uint64_t offset, uint64_t size, int *ret)
+{
+    struct call_stack *stk = migrate_fd_call(g, FOP_readv);
+
+    if (stk) {
+        stk->call.offset = offset;
+        stk->call.size = size;
+    }
+    *ret = dist_call_at(g->o, g->m->from, stk);
+    return stk;
+}
+
+/* Writes the bytes that were read to D. */
+static int
+write_block(const struct migrating *g, uint64_t offset, const struct fop_reply *from)
+{
+    struct call_stack *stk = migrate_fd_call(g, FOP_writev);
+    size_t bytes = from->payload.iov_len;
+
+    if (stk) {
+        stk->call.offset = offset;
+        stk->call.payload_iobuf = iobuf_ref(from->iobuf);
+        stk->call.payload[0] = from->payload;
+        stk->call.payload_count = 1;
+        stk->call.payload_bytes = stk->call.size = bytes;
+    }
+    int ret = dist_call_once(g->o, g->m->to, stk);
+    return ret < 0 ? ret : (size_t)ret == bytes ? 0 : -ENOSPC;
+}
+
+static bool
+is_zero_block(const struct iovec *bytes)
+{
+    const char *at = bytes->iov_base;
+
+    return bytes->iov_len == 0 || (*at == 0 && memcmp(at, at + 1, bytes->iov_len - 1) == 0);
+}
+
+static bool
+are_equal_blocks(const struct call_stack *a, const struct call_stack *b)
+{
+    const struct iovec *x = &a->reply.payload, *y = &b->reply.payload;
+
+    return a->reply.op_ret == b->reply.op_ret &&
+           (a->reply.op_ret == 0 || memcmp(x->iov_base, y->iov_base, x->iov_len) == 0);
+}
+
+/* Copies a block until D has what S has. D's block is a hole before the first attempt, but for changes that
+ * clients have made there as on S: zeros need not be written then. */
+static int
+copy_block_to_copy(const struct migrating *g, uint64_t offset, uint64_t size)
+{
+    int ret;
+    struct call_stack *now = read_block(g, offset, size, &ret);
+    bool is_done = ret == 0 || (ret > 0 && is_zero_block(&now->reply.payload));
+
+    for (unsigned n = 0; ret >= 0 && !is_done; n++) {
+        int err = now->reply.op_ret > 0 ? write_block(g, offset, &now->reply) : 0;
+        struct call_stack *again = err ? NULL : read_block(g, offset, size, &ret);
+
+        ret = err ? err : ret;
+        is_done = ret >= 0 && are_equal_blocks(now, again);
+        if (now)
+            call_stack_free(now);
+        now = again;
+        if (n == TRIES_MAX && !is_done)
+            ret = -EBUSY;
+    }
+    if (now)
+        call_stack_free(now);
+    return ret < 0 ? ret : 0;
+}
+
+static void
+copy_block_number(void *arg, size_t n)
+{
+    struct migrating *g = arg;
+    uint64_t offset = g->from + n * (uint64_t)BLOCK_BYTES;
+    uint64_t size = g->end - offset < BLOCK_BYTES ? g->end - offset : BLOCK_BYTES;
+
+    if (atomic_load(&g->err) || migration_must_stop(g->m))
+        return;
+    int err = copy_block_to_copy(g, offset, size);
+
+    if (err)
+        atomic_store(&g->err, err);
+    else
+        migration_add_bytes(g->m, size);
+}
+
+static int
+copy_range(struct migrating *g, uint64_t from, uint64_t end)
+{
+    g->from = from;
+    g->end = end;
+    atomic_store(&g->err, 0);
+    coro_each(BLOCKS_AT_A_TIME, (end - from + BLOCK_BYTES - 1) / BLOCK_BYTES, copy_block_number, g);
+    return migration_must_stop(g->m) ? -ECANCELED : atomic_load(&g->err);
+}
+
+/* Returns the offset of the next data, or hole, at or behind `offset`; `end` if there is none before. If S
+ * cannot tell, everything is data. */
+static uint64_t
+seek_on_source(const struct migrating *g, uint64_t offset, uint64_t end, uint32_t what)
+{
+    struct call_stack *stk = migrate_fd_call(g, FOP_seek);
+    uint64_t at = what == SEEK_TO_DATA ? offset : end;
+
+    if (stk) {
+        stk->call.offset = offset;
+        stk->call.cmd = what;
+    }
+    int ret = dist_call_at(g->o, g->m->from, stk);
+    if (ret >= 0)
+        at = stk->reply.offset;
+    else if (ret == -ENXIO)
+        at = end;
+    if (stk)
+        call_stack_free(stk);
+    return at < offset ? offset : at > end ? end : at;
+}
+
+static int
+copy_data(struct migrating *g)
+{
+    uint64_t end = g->source.size, at = 0;
+    bool is_sparse = g->source.blocks * 512 < end;
+    int err = 0;
+
+    while (!err && at < end) {
+        uint64_t data = is_sparse ? seek_on_source(g, at, end, SEEK_TO_DATA) : at;
+        uint64_t hole = is_sparse && data < end ? seek_on_source(g, data, end, SEEK_TO_HOLE) : end;
+
+        if (data < end)
+            err = copy_range(g, data, hole > data ? hole : end);
+        at = hole > data ? hole : end;
+    }
+    return err;
+}
+
+/* Gives D the size of S. If clients change the size meanwhile, the part that the truncation may have cut is
+ * copied again. */
+static int
+copy_size(struct migrating *g)
+{
+    struct iatt copy;
+
+    for (unsigned n = 0; n < TRIES_MAX; n++) {
+        int err = migrate_stat(g, g->m->from, &g->source);
+
+        err = err ? err : migrate_stat(g, g->m->to, &copy);
+        if (err || copy.size == g->source.size)
+            return err;
+        uint64_t size = g->source.size;
+        err = migrate_truncate(g, g->m->to, size);
+        err = err ? err : migrate_stat(g, g->m->from, &g->source);
+        if (!err && g->source.size > size)
+            err = copy_range(g, size, g->source.size);
+        if (err)
+            return err;
+    }
+    return -EBUSY;
+}
+
+/* ---- xattrs ---------------------------------------------------------------------------------- */
+
+static bool
+has_prefix(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Returns whether an xattr belongs to the file and not to the brick that has it. */
+static bool
+is_xattr_of_file(const struct dict_pair *p)
+{
+    static const char *const of_brick[] = {
+        "trusted.gfid",   "trusted.afr.", "trusted.glusterfs.dht", "trusted.glusterfs.protect.writes",
+        "trusted.pgfid.", "glusterfs.",   "trusted.kiln.migrate.", "trusted.glusterfs.quota."};
+
+    for (size_t i = 0; i < sizeof of_brick / sizeof of_brick[0]; i++) {
+        if (has_prefix(p->key, of_brick[i]))
+            return false;
+    }
+    return (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED) &&
+           (has_prefix(p->key, "trusted.") || has_prefix(p->key, "user.") ||
+            has_prefix(p->key, "security.") || has_prefix(p->key, "system."));
+}
+
+static bool
+is_acl(const struct dict_pair *p)
+{
+    return has_prefix(p->key, "system.posix_acl_");
+}
+
+static int
+migrate_list_xattrs(const struct migrating *g, unsigned child, struct call_stack **out)
+{
+    int ret = dist_call_at(g->o, child, *out = migrate_call(g, FOP_getxattr));
+
+    if (ret < 0 && *out) {
+        call_stack_free(*out);
+        *out = NULL;
+    }
+    return ret < 0 ? ret : 0;
+}
+
+static bool
+has_equal_xattr(const struct dict *in, const struct dict_pair *p)
+{
+    const struct dict_pair *q = dict_find_text(in, p->key);
+
+    return q && q->len == p->len && memcmp(q->v.bytes, p->v.bytes, p->len) == 0;
+}
+
+/* Compares all xattrs but the ACL, which the mode of a linkto file changes. */
+static bool
+are_equal_xattrs(const struct dict *a, const struct dict *b)
+{
+    dict_for_each (p, a) {
+        if (is_xattr_of_file(p) && !is_acl(p) && !has_equal_xattr(b, p))
+            return false;
+    }
+    dict_for_each (p, b) {
+        if (is_xattr_of_file(p) && !is_acl(p) && !dict_find_text(a, p->key))
+            return false;
+    }
+    return true;
+}
+
+/* Sets the xattrs of `list` on D: the ACL, or all others. */
+static int
+give_xattrs(const struct migrating *g, const struct dict *list, bool wants_acl)
+{
+    struct dict *set = dict_new(&g->o->stk->arena);
+    int err = set ? 0 : -ENOMEM;
+
+    dict_for_each (p, list) {
+        if (!err && is_xattr_of_file(p) && is_acl(p) == wants_acl)
+            err = dict_set_text(set, p->key, DICT_PTR, p->v.bytes, p->len);
+    }
+    return err || !set->count ? err : migrate_set_xattrs(g, g->m->to, set);
+}
+
+/* Removes xattrs that S has lost since `was`. */
+static int
+drop_xattrs(const struct migrating *g, const struct dict *was, const struct dict *now)
+{
+    int err = 0;
+
+    dict_for_each (p, was) {
+        if (!err && is_xattr_of_file(p) && !is_acl(p) && !dict_find_text(now, p->key))
+            err = migrate_remove_xattr(g, g->m->to, p->key);
+    }
+    return err;
+}
+
+static int
+migrate_copy_xattrs(struct migrating *g)
+{
+    int err = migrate_list_xattrs(g, g->m->from, &g->list);
+
+    return err ? err : give_xattrs(g, g->list->reply.dict, false);
+}
+
+/* Gives D the changes of xattrs of S since the last look, but not of the ACL. */
+static int
+copy_changed_xattrs(struct migrating *g)
+{
+    struct call_stack *now;
+    int err = migrate_list_xattrs(g, g->m->from, &now);
+
+    if (err)
+        return err;
+    if (!are_equal_xattrs(g->list->reply.dict, now->reply.dict)) {
+        err = drop_xattrs(g, g->list->reply.dict, now->reply.dict);
+        err = err ? err : give_xattrs(g, now->reply.dict, false);
+    }
+    call_stack_free(g->list);
+    g->list = now;
+    return err;
+}
+
+/* ---- the switch ------------------------------------------------------------------------------ */
+
+static int
+copy_attributes(struct migrating *g)
+{
+    return migrate_setattr(g, g->m->to, &g->source,
+                           SETATTR_UID | SETATTR_GID | SETATTR_ATIME | SETATTR_MTIME, NULL);
+}
+
+/* Also finds out whether the name is still there. */
+static int
+check_locks(const struct migrating *g)
+{
+    struct call_stack *stk = migrate_lookup_call(g, true);
+    int ret = dist_call_at(g->o, g->m->from, stk), err = ret < 0 ? ret : 0;
+
+    if (!err && !gfid_equal(&stk->reply.stat.gfid, &g->m->file->gfid))
+        err = -ENOENT;
+    if (!err && has_posix_locks(stk)) {
+        g->m->stays = "an application has locked it";
+        err = -EAGAIN;
+    }
+    if (stk)
+        call_stack_free(stk);
+    return err;
+}
+
+/* Step 6. */
+static int
+complete_copy(struct migrating *g)
+{
+    int err = migrate_stat(g, g->m->from, &g->source);
+
+    if (!err && (g->source.mode & MARK) != MARK)
+        err = -EBUSY; /* the mark was lost to a change of the mode: writes may have been missed */
+    if (err)
+        return err;
+    g->mode = (g->source.mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK);
+    err = copy_attributes(g);
+    err = err ? err : copy_changed_xattrs(g);
+    err = err ? err : give_xattrs(g, g->list->reply.dict, true);
+    return err ? err : migrate_set_mode(g, g->m->to, g->mode, NULL);
+}
+
+/* Step 8. `at_switch`: attributes of S before the switch. */
+static int
+repair_copy(struct migrating *g, const struct iatt *at_switch)
+{
+    uint32_t mode = (at_switch->mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK);
+    int err = g->list ? copy_changed_xattrs(g) : 0;
+
+    if (!err && (at_switch->uid != g->source.uid || at_switch->gid != g->source.gid)) {
+        g->source = *at_switch;
+        err = copy_attributes(g);
+        g->mode = ~mode; /* a change of the owner may have cleared bits */
+    }
+    if (!err && mode != g->mode)
+        err = migrate_set_mode(g, g->m->to, mode, NULL);
+    return err;
+}
+
+static int
+remove_source(const struct migrating *g)
+{
+    int err = migrate_truncate(g, g->m->from, 0);
+    struct call_stack *stk = migrate_name_call(g, FOP_unlink);
+
+    if (err && err != -ENOENT && err != -ESTALE)
+        log_event(LOG_WARNING, g->o->d->xl, "migrate-truncate", "%s on %s: %s", GFID(&g->m->file->gfid),
+                  g->o->d->child[g->m->from].xl->name, strerror(-err));
+    err = migrate_at(g, g->m->from, dist_call_put_int(stk, DICT_KEY_UNLINK_ONLY_LINKTO, 1));
+    return err == -ENOENT || err == -ESTALE ? 0 : err; /* a lookup of a client may have removed it */
+}
+
+/* Returns whether the name on S is gone: a client has removed the file. */
+static bool
+is_removed(const struct migrating *g)
+{
+    int err = migrate_at(g, g->m->from, migrate_lookup_call(g, true));
+
+    return err == -ENOENT || err == -ESTALE;
+}
+
+/* Steps 7 to 9. */
+static int
+switch_to_copy(struct migrating *g)
+{
+    struct iatt before = {0};
+    int err = migrate_set_mode(g, g->m->from, S_ISVTX, &before);
+
+    if ((err == -ENOENT || err == -ESTALE) && is_removed(g)) {
+        (void)migrate_at(g, g->m->to, migrate_name_call(g, FOP_unlink));
+        return -ENOENT;
+    }
+    if (err)
+        return err;
+    (void)place_set(g->o->d, g->m->file, (int)g->m->to);
+    err = repair_copy(g, &before);
+    err = err ? err : migrate_remove_xattr(g, g->m->to, linkto_key);
+    if (!err) /* removes the mark of clients' writes, too */
+        (void)migrate_at(g, g->m->to, migrate_lookup_call(g, false));
+    return err ? err : remove_source(g);
+}
+
+/* ---- an attempt with another target ---------------------------------------------------------- */
+
+/* Ends an attempt to migrate the file to `other`, which was the hashed subvolume then. Returns 0: the file
+ * is on S, without a mark; -ENOENT: the attempt had completed the copy, and the file is there now. */
+static int
+end_other_attempt(struct migrating *g, unsigned other)
+{
+    unsigned to = g->m->to;
+    struct both b = {0};
+
+    g->m->to = other;
+    int err = both_look(g, &b);
+    if (!err || err == -EEXIST) {
+        learn_own_mode(g, &b);
+        g->source = b.source->reply.stat;
+    }
+    if (!err && b.is_complete) {
+        err = switch_to_copy(g);
+        err = err ? err : -ENOENT;
+    } else if (!err || err == -EEXIST) {
+        bool has_copy = !err && b.copy;
+
+        unmark_source(g, has_copy);
+        err = has_copy ? linkto_remove(g->o, other, g->m->parent, g->m->name, true) : 0;
+        err = err == -ENOENT || err == -EBUSY ? 0 : err;
+    }
+    g->m->to = to;
+    both_end(&b);
+    return err;
+}
+
+/* ---- the whole migration --------------------------------------------------------------------- */
+
+/* Steps 3 to 6. */
+static int
+migrate_copy(struct migrating *g, const struct both *b)
+{
+    int err = make_copy(g, b);
+
+    err = err ? err : migrate_open(g);
+    err = err ? err : mark_source(g);
+    err = err ? err : copy_data(g);
+    err = err ? err : copy_size(g);
+    err = err ? err : migrate_copy_xattrs(g);
+    err = err ? err : migrate_at(g, g->m->to, migrate_fd_call(g, FOP_fsync));
+    err = err ? err : check_locks(g);
+    return err ? err : complete_copy(g);
+}
+
+static int
+migrate_locked(struct migrating *g)
+{
+    struct both b = {0};
+    int err = both_look(g, &b);
+
+    if (!err && b.other >= 0) {
+        err = end_other_attempt(g, (unsigned)b.other);
+        both_end(&b);
+        err = err ? err : both_look(g, &b);
+    }
+    if (!err) {
+        learn_own_mode(g, &b);
+        g->source = b.source->reply.stat;
+    }
+    if (!err && !b.is_complete && (g->m->stays = reason_to_stay(g, &b)))
+        err = -EAGAIN;
+    if (!err && !b.is_complete) {
+        err = migrate_copy(g, &b);
+        if (err)
+            unmark_source(g, true);
+    }
+    if (!err)
+        err = switch_to_copy(g);
+    both_end(&b);
+    return err;
+}
+
+/* Runs `fn` with the locks of step 1. */
+static int
+migrate_with_locks(const struct op *o, struct migration *m, int (*fn)(struct migrating *g))
+{
+    struct migrating g = {.m = m, .o = o};
+    struct dist_lock lock[3] = {
+        {.child = m->from, .inode = m->file, .domain = DOMAIN_MIGRATE, .type = FLOCK_WRITE}};
+    unsigned count = 1 + dist_locks_namespace(&lock[1], m->to, m->parent, m->name);
+    int err = dist_locks_take_parts(o, lock, 1, count);
+
+    if (err)
+        return err;
+    err = fn(&g);
+    if (g.list)
+        call_stack_free(g.list);
+    fd_unref(g.fd);
+    dist_locks_drop(o, lock, count);
+    return err;
+}
+
+int
+migrate_file(const struct op *o, struct migration *m)
+{
+    return migrate_with_locks(o, m, migrate_locked);
+}
+
+/* ---- remains on the hashed subvolume --------------------------------------------------------- */
+
+static int
+migrate_settle_locked(struct migrating *g)
+{
+    struct call_stack *stk = migrate_lookup_call(g, true);
+    int ret = dist_call_at(g->o, g->m->from, stk), err = ret < 0 ? ret : 0, target = -1;
+
+    if (!err && gfid_equal(&stk->reply.stat.gfid, &g->m->file->gfid) && !reply_is_linkto(stk)) {
+        target = linkto_target(g->o->d, stk);
+        if (target >= 0 && target != (int)g->m->from && (stk->reply.stat.mode & MARK) == MARK)
+            err = end_other_attempt(g, (unsigned)target);
+        else if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
+            err = migrate_remove_xattr(g, g->m->from, linkto_key);
+    }
+    if (stk)
+        call_stack_free(stk);
+    return err;
+}
+
+int
+migrate_settle(const struct op *o, struct migration *m)
+{
+    return migrate_with_locks(o, m, migrate_settle_locked);
+}
+
+/* ---- symbolic links and devices -------------------------------------------------------------- */
+
+static struct call_stack *
+special_call(const struct migrating *g, const char *text)
+{
+    const struct iatt *a = &g->source;
+    struct call_stack *stk = migrate_name_call(g, S_ISLNK(a->mode) ? FOP_symlink : FOP_mknod);
+
+    if (stk && S_ISLNK(a->mode))
+        stk->call.name2 = text;
+    else if (stk) {
+        stk->call.mode = a->mode;
+        stk->call.rdev = a->rdev;
+    }
+    return dist_call_put_gfid(stk, DICT_KEY_GFID_REQ, &a->gfid);
+}
+
+/* Replaces the linkto file on D. In between lookups look on all subvolumes, as the layout demands. */
+static int
+make_special(const struct migrating *g, bool has_linkto)
+{
+    struct call_stack *link = S_ISLNK(g->source.mode) ? migrate_call(g, FOP_readlink) : NULL;
+    const char *text = NULL;
+    int err = 0;
+
+    if (S_ISLNK(g->source.mode)) {
+        if (link)
+            link->call.size = FOP_LINKNAME_MAX + 1;
+        int ret = dist_call_at(g->o, g->m->from, link);
+
+        err = ret < 0 ? ret : 0;
+        text = err ? NULL : link->reply.path;
+    }
+    if (!err && has_linkto)
+        err = linkto_remove(g->o, g->m->to, g->m->parent, g->m->name, false);
+    if (!err)
+        err = migrate_at(g, g->m->to, special_call(g, text));
+    if (link)
+        call_stack_free(link);
+    return err;
+}
+
+static int
+move_special(struct migrating *g, const struct both *b)
+{
+    int32_t valid = SETATTR_UID | SETATTR_GID | SETATTR_ATIME | SETATTR_MTIME |
+                    (S_ISLNK(g->source.mode) ? 0 : SETATTR_MODE);
+    bool has_linkto = b->copy && reply_is_linkto(b->copy);
+    int err = b->copy && !has_linkto ? 0 : make_special(g, has_linkto);
+
+    err = err ? err : migrate_copy_xattrs(g);
+    err = err ? err : migrate_setattr(g, g->m->to, &g->source, valid, NULL);
+    if (!err)
+        (void)place_set(g->o->d, g->m->file, (int)g->m->to);
+    err = err ? err : migrate_at(g, g->m->from, migrate_name_call(g, FOP_unlink));
+    return err == -ESTALE ? -ENOENT : err;
+}
+
+static int
+migrate_special_locked(struct migrating *g)
+{
+    struct both b = {0};
+    int err = both_look(g, &b);
+
+    if (err == -EEXIST && b.copy && gfid_equal(&b.copy->reply.stat.gfid, &b.source->reply.stat.gfid) &&
+        !((b.copy->reply.stat.mode ^ b.source->reply.stat.mode) & S_IFMT))
+        err = 0; /* an earlier attempt has made it */
+    if (!err && b.source->reply.stat.nlink > 1) {
+        g->m->stays = "it has several names";
+        err = -EAGAIN;
+    }
+    if (!err) {
+        g->source = b.source->reply.stat;
+        err = move_special(g, &b);
+    }
+    both_end(&b);
+    return err;
+}
+
+int
+migrate_special(const struct op *o, struct migration *m)
+{
+    return migrate_with_locks(o, m, migrate_special_locked);
+}
