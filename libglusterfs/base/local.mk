@@ -10,7 +10,7 @@ libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libg
 	libglusterfs/base/thread.c libglusterfs/base/thread.h \
 	libglusterfs/base/tree.c libglusterfs/base/tree.h libglusterfs/base/zero.h
 
-check_PROGRAMS += libglusterfs/base/test-histogram libglusterfs/base/test-own-dir libglusterfs/base/test-procfs libglusterfs/base/test-ticks libglusterfs/base/test-tree
+check_PROGRAMS += libglusterfs/base/test-gfid libglusterfs/base/test-histogram libglusterfs/base/test-own-dir libglusterfs/base/test-procfs libglusterfs/base/test-ticks libglusterfs/base/test-tree
 libglusterfs_base_test_histogram_SOURCES = libglusterfs/base/test-histogram.c
 libglusterfs_base_test_histogram_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_own_dir_SOURCES = libglusterfs/base/test-own-dir.c
@@ -19,5 +19,7 @@ libglusterfs_base_test_procfs_SOURCES = libglusterfs/base/test-procfs.c
 libglusterfs_base_test_procfs_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_ticks_SOURCES = libglusterfs/base/test-ticks.c
 libglusterfs_base_test_ticks_LDADD = $(TEST_LIBS)
+libglusterfs_base_test_gfid_SOURCES = libglusterfs/base/test-gfid.c
+libglusterfs_base_test_gfid_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_tree_SOURCES = libglusterfs/base/test-tree.c
 libglusterfs_base_test_tree_LDADD = $(TEST_LIBS)
