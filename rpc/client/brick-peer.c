@@ -186,6 +186,7 @@ login_accepted(struct brick_peer *p, const struct common_reply *reply)
         .is_child_up =
             !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
         .removals_pass = dict_get_flag(reply->dict, DICT_KEY_REMOVALS_PASS),
+        .has_names_notices = dict_get_flag(reply->dict, DICT_KEY_NAMES_NOTICES),
     };
 
     if (!is_same_volume(p, login.volume_id)) {

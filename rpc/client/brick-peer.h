@@ -23,6 +23,8 @@ struct brick_login {
     bool is_child_up;         /* false: no calls before the callback CHILD_UP */
     /* inodelks of dht. domains do not hold back removals: only a brick of kilnd sets this */
     bool removals_pass;
+    /* the brick reports a client that waits for our lock on all names of a folder: as removals_pass */
+    bool has_names_notices;
 };
 
 /* All run on workers. All but `gone` may be NULL. */

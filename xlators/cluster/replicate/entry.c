@@ -16,7 +16,9 @@
  *      reply, marks after, unlock: transaction.c
  *
  * If this mount has changed a name of the same folder a moment ago, the lock covers all names of the folder
- * and is shared with the next changes (hold.c). This saves a lock and an unlock for each of many files. For
+ * and is shared with the next changes (hold.c). This saves a lock and an unlock for each of many files. After
+ * another client has waited for the lock, changes lock single names for a second, so that two busy clients of
+ * a folder do not hand the lock to and fro. For
  * rmdir, the shared lock replaces the lock on the name. The second lock, on all names of the removed
  * directory, is then taken at once or not at all, because a lock holder must not wait for a lock that comes
  * later in the order. If the second lock is not free, rmdir leaves the shared lock and takes two separate
@@ -165,10 +167,11 @@ change_entry_locked(struct op *op, struct transaction *t)
 
 /* ---- a change of a name in one folder -------------------------------------------------------- */
 
-enum { NAMES_ARE_BUSY_NS = 10 * 1000 * 1000 };
+#define CONTENDED_NS UINT64_C(1000000000)
 
-/* Returns whether to use the folder's shared lock: many names are changed in this folder, or the shared
- * lock is held and would conflict with a separate lock. */
+/* Returns whether to use the folder's shared lock: many names are changed in this folder, and other clients
+ * have not waited for the lock in the last second; or the shared lock is held and would conflict with a
+ * separate lock. */
 static bool
 shares_lock(const struct op *op, struct repl_inode *ri)
 {
@@ -180,7 +183,9 @@ shares_lock(const struct op *op, struct repl_inode *ri)
 
     if (hold_is_taken(&ri->hold))
         return true;
-    return atomic_load(&op->r->up) == op->r->all && now - last < NAMES_ARE_BUSY_NS;
+    if (atomic_load(&op->r->up) != op->r->all || now - atomic_load(&ri->contended_ns) < CONTENDED_NS)
+        return false;
+    return now - last < names_kept_ms(op->r) * UINT64_C(1000000);
 }
 
 /* Changes of names with equal hashes follow one another, and so do changes of the same name. */

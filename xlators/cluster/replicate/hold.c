@@ -32,9 +32,10 @@
  * bytes before the first write.
  *
  * The lock on all names of a folder is kept by the same means, without marks, when this mount changes
- * several names there in a row (entry.c): for NAMES_KEPT_MS after the last change, and for five times that
- * in total, because bricks do not report that another client waits for this lock. Changes of the same name
- * follow one another.
+ * several names there in a row (entry.c): for names_kept_ms() after the last change, and for five times that
+ * in total. Bricks of kilnd report that another client waits for this lock, so the lock is kept for a second,
+ * however slowly a busy machine makes the changes follow one another. Other bricks do not report that, and
+ * the lock is kept for 10 ms at most. Changes of the same name follow one another.
  *
  * The lock on an object's attributes (metadata.c) is kept in the same way, because programs that unpack
  * archives set times, owner and mode of each file in a row. This hold, too, ends at the close of the file.
@@ -50,7 +51,7 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-enum { NAMES_KEPT_MS = 10, KEPT_TIMES_MAX = 5, STACK_WAIT_MS = 100 };
+enum { NAMES_KEPT_UNNOTICED_MS = 10, KEPT_TIMES_MAX = 5, STACK_WAIT_MS = 100 };
 
 static void hold_timer_fired(struct timer *t);
 static void hold_job_run(struct worker_job *job);
@@ -144,6 +145,16 @@ is_of_data(const struct hold *h)
     return !h->is_of_attributes && !S_ISDIR(h->inode->type);
 }
 
+uint64_t
+names_kept_ms(const struct replicate *r)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    bool is_noticed = xlator_brick_facts(r->xl) & BRICK_NAMES_NOTICES;
+
+    return is_noticed || conf->names_kept_ms < NAMES_KEPT_UNNOTICED_MS ? (uint64_t)conf->names_kept_ms
+                                                                       : NAMES_KEPT_UNNOTICED_MS;
+}
+
 /* Returns how long the lock is kept after the last writer. */
 static uint64_t
 kept_ms(const struct hold *h)
@@ -152,7 +163,7 @@ kept_ms(const struct hold *h)
 
     if (is_of_data(h))
         return conf->eager_lock ? (uint64_t)conf->post_op_delay_s * 1000 : 0;
-    return h->is_of_attributes ? (uint64_t)conf->metadata_kept_ms : NAMES_KEPT_MS;
+    return h->is_of_attributes ? (uint64_t)conf->metadata_kept_ms : names_kept_ms(h->ri->r);
 }
 
 /* Returns the range or names that the hold locks. For a folder, that is all names. */

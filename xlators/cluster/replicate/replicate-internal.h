@@ -43,7 +43,7 @@
 struct replicate_conf {
     char *pending_keys, *thin_arbiter, *read_child;
     int quorum_type; /* enum, and REPL_QUORUM_UNSET */
-    int64_t quorum_count, arbiter_count, post_op_delay_s, metadata_kept_ms, read_hash_mode;
+    int64_t quorum_count, arbiter_count, post_op_delay_s, metadata_kept_ms, names_kept_ms, read_hash_mode;
     bool eager_lock, ensure_durability, shares_names, locks_new_files;
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
@@ -152,6 +152,7 @@ struct repl_inode {
     pthread_mutex_t lock;  /* guards the holds; a leaf lock, except for the queues of timers and workers */
     _Atomic uint64_t view; /* view.c */
     _Atomic uint64_t named_ns; /* folder: time of this mount's last change of a name */
+    _Atomic uint64_t contended_ns; /* folder: time at which another client last waited for the names */
     _Atomic child_set doubted; /* folder: children already marked with "compare all names" (entry.c) */
     struct hold hold;
     _Atomic(struct hold *) attributes; /* the hold on attributes; NULL before the first use */
@@ -399,6 +400,8 @@ struct hold_outcome {
 /* Removes the writer from the hold. With `waits`, waits for the end of the hold and returns 0 or the -errno
  * of its marks. */
 int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
+/* Returns for how many milliseconds the lock on a folder's names is kept after the last change of a name. */
+uint64_t names_kept_ms(const struct replicate *r);
 /* Returns whether a coroutine has, takes or releases the lock. */
 bool hold_is_taken(struct hold *h);
 /* Ends the hold now, or after the last current writer. */

@@ -42,6 +42,7 @@ static const struct option replicate_options[] = {
     OPT_BOOL(struct replicate_conf, locks_new_files, "lock-new-files", "on"),
     OPT_BOOL(struct replicate_conf, shares_names, "share-entry-lock", "on"),
     OPT_INT(struct replicate_conf, metadata_kept_ms, "metadata-lock-kept-ms", "10", 0, 60000),
+    OPT_INT(struct replicate_conf, names_kept_ms, "names-lock-kept-ms", "1000", 0, 60000),
     OPT_BOOL(struct replicate_conf, ensure_durability, "ensure-durability", "on"),
     OPT_MUST_BE("halo-enabled", "no"),
     OPT_MUST_BE("consistent-metadata", "no"),
@@ -257,6 +258,8 @@ replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *doma
     struct repl_inode *ri = inode ? inode_ctx(inode, xl) : NULL;
     struct hold *h = !ri ? NULL : attributes ? atomic_load(&ri->attributes) : &ri->hold;
 
+    if (h && !attributes)
+        atomic_store(&ri->contended_ns, clock_mono_ns());
     if (h)
         hold_hurry(h);
     inode_unref(inode);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* INODELK_CONTENTION: tells the holder of an inodelk that another client waits for it (spec: brick 8.8).
- * Replicate and disperse keep locks beyond the end of an operation, and release such locks early when they
- * get this callback. */
+/* INODELK_CONTENTION, ENTRYLK_CONTENTION: tell the holder of a lock that another client waits for it (spec:
+ * brick 8.8). Replicate and disperse keep locks beyond the end of an operation, and release such locks early
+ * when they get this callback. Of entrylks only those on all names of a folder are kept, so a lock on a
+ * single name brings no callback. */
 #include "event/timer.h"
 #include "xlators/features/locks/locks-internal.h"
 
@@ -12,6 +13,7 @@ struct contention {
     struct fop_flock flock;
     uint32_t pid;
     const char *domain;
+    bool is_of_names; /* an entrylk on all names */
 };
 
 void
@@ -31,7 +33,12 @@ contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain
     if (!c || !name || !owner)
         return; /* only a hint: the next request that meets the lock sends it again */
     l->contended_ns = now;
-    *c = (struct contention){b->contentions, brick_client_ref(l->client), l->flock, (uint32_t)l->pid, name};
+    *c = (struct contention){.next = b->contentions,
+                             .client = brick_client_ref(l->client),
+                             .flock = l->flock,
+                             .pid = (uint32_t)l->pid,
+                             .domain = name,
+                             .is_of_names = l->queue->kind == LOCK_ENTRY};
     c->flock.owner.bytes = (const uint8_t *)owner;
     b->contentions = c;
 }
@@ -49,7 +56,7 @@ note_one(struct lock *held, void *arg)
 {
     struct noting *n = arg;
 
-    if (lock_conflicts(held, n->l))
+    if (lock_conflicts(held, n->l) && !held->name)
         contention_note_locked(n->li, held, n->domain, n->b);
     return --n->left > 0;
 }
@@ -58,8 +65,7 @@ void
 contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l,
                            struct lock_batch *b)
 {
-    const struct lock_domain *d = caa_container_of(q, struct lock_domain, inodelks);
-    struct noting n = {li, l, d->name, b, CONTENTIONS_MAX};
+    struct noting n = {li, l, lock_queue_domain(q)->name, b, CONTENTIONS_MAX};
 
     lock_tree_each(q->granted_tree, l->start, l->end, note_one, &n);
 }
@@ -68,7 +74,10 @@ void
 contention_send(struct lock_batch *b, const struct gfid *gfid)
 {
     for (struct contention *c = b->contentions; c; c = c->next) {
-        brick_client_callback_inodelk_contention(c->client, gfid, &c->flock, c->pid, c->domain);
+        if (c->is_of_names)
+            brick_client_callback_entrylk_contention(c->client, gfid, c->flock.type, c->pid, c->domain);
+        else
+            brick_client_callback_inodelk_contention(c->client, gfid, &c->flock, c->pid, c->domain);
         brick_client_unref(c->client);
     }
     b->contentions = NULL;

@@ -88,11 +88,17 @@ lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl)
     return d;
 }
 
+struct lock_domain *
+lock_queue_domain(const struct lock_queue *q)
+{
+    return q->kind == LOCK_INODE ? caa_container_of(q, struct lock_domain, inodelks)
+                                 : caa_container_of(q, struct lock_domain, entrylks);
+}
+
 void
 lock_domain_idle(struct lock_inode *li, struct lock_queue *q)
 {
-    struct lock_domain *d = q->kind == LOCK_INODE ? caa_container_of(q, struct lock_domain, inodelks)
-                                                  : caa_container_of(q, struct lock_domain, entrylks);
+    struct lock_domain *d = lock_queue_domain(q);
 
     if (!d->inodelks.count && !d->entrylks.count && cds_list_empty(&d->idle_link))
         cds_list_add(&d->idle_link, &li->idle_domains);

@@ -312,8 +312,7 @@ request_locked(struct lock_inode *li, struct call_stack *stk, struct lock_domain
             lock_inode_settle_locked(li, b);
         return XL_DONE;
     }
-    if (kind == LOCK_INODE)
-        contention_note_all_locked(li, q, l, b);
+    contention_note_all_locked(li, q, l, b);
     if (!may_wait)
         return -EAGAIN;
     if (!(l->waiter = waiter_new(b->xl, stk)))

@@ -274,6 +274,8 @@ int lock_domain_pool_init(void);
 /* Checks that an inodelk or entrylk names a domain and an owner. Returns 0 or -EINVAL. */
 int lock_domain_check(const struct call_stack *stk);
 struct lock_domain *lock_domain_find(const struct lock_inode *li, const char *name);
+/* The domain of a queue of inodelks or entrylks. */
+struct lock_domain *lock_queue_domain(const struct lock_queue *q);
 /* Finds or creates the domain. A caller that then adds no lock to it calls lock_domain_idle(). NULL: no
  * memory. */
 struct lock_domain *lock_domain_get(struct lock_inode *li, const char *name, struct xlator *xl);
@@ -352,8 +354,9 @@ void unfinished_mark(struct xlator *xl, struct inode *inode);
 /* Sends a contention callback to the holder of `l`, unless the holder got one within the last
  * notify-contention-delay seconds. */
 void contention_note_locked(struct lock_inode *li, struct lock *l, const char *domain, struct lock_batch *b);
-/* The same for the granted inodelks that conflict with `l`, a new request. At most this many, because it runs
- * under the mutex; the holders beyond the bound get their callback at a later request. */
+/* The same for the granted inodelks, or locks on all names, that conflict with `l`, a new request. At most
+ * this many, because it runs under the mutex; the holders beyond the bound get their callback at a later
+ * request. */
 #define CONTENTIONS_MAX 1024
 void contention_note_all_locked(struct lock_inode *li, const struct lock_queue *q, const struct lock *l,
                                 struct lock_batch *b);
@@ -377,5 +380,7 @@ void locks_dump(struct xlator *xl, struct dump *dump);
 void brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
                                               const struct fop_flock *flock, uint32_t pid,
                                               const char *domain);
+void brick_client_callback_entrylk_contention(struct brick_client *client, const struct gfid *gfid,
+                                              uint32_t type, uint32_t pid, const char *domain);
 
 #endif

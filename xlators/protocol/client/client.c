@@ -105,7 +105,8 @@ brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
 {
     struct client *c = arg;
 
-    atomic_store(&c->xl->brick_facts, login->removals_pass ? BRICK_REMOVALS_PASS : 0);
+    atomic_store(&c->xl->brick_facts, (login->removals_pass ? BRICK_REMOVALS_PASS : 0) |
+                                          (login->has_names_notices ? BRICK_NAMES_NOTICES : 0));
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;
     c->reopening++; /* keeps client_reopened() from the end until all OPENs are sent */
@@ -174,6 +175,23 @@ lock_contended(struct client *c, struct xdr *args)
     arena_release(&arena);
 }
 
+static void
+names_contended(struct client *c, struct xdr *args)
+{
+    struct entrylk_contention contention;
+    struct arena arena = {0};
+
+    args->arena = &arena;
+    xdr_get_entrylk_contention(args, &contention);
+    if (args->error)
+        log_event(LOG_WARNING, c->xl, "client-names-contention-unreadable",
+                  "the brick's word about a lock on names: %s", strerror(-args->error));
+    else
+        xlator_tell_contended(c->xl, &contention.gfid, contention.domain);
+    args->arena = NULL;
+    arena_release(&arena);
+}
+
 /* Another client has changed an object. */
 static void
 object_changed(struct client *c, struct xdr *args)
@@ -204,6 +222,8 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
         return;
     if (head->procedure == CALLBACK_INODELK_CONTENTION) {
         lock_contended(c, args);
+    } else if (head->procedure == CALLBACK_ENTRYLK_CONTENTION) {
+        names_contended(c, args);
     } else if (head->procedure == CALLBACK_CACHE_INVALIDATION) {
         object_changed(c, args);
     } else if (head->procedure == CALLBACK_CHILD_DOWN) {

@@ -52,6 +52,25 @@ brick_client_callback_inodelk_contention(struct brick_client *client, const stru
     conn_unref(c);
 }
 
+void
+brick_client_callback_entrylk_contention(struct brick_client *client, const struct gfid *gfid, uint32_t type,
+                                         uint32_t pid, const char *domain)
+{
+    struct entrylk_contention call = {
+        .gfid = *gfid, .type = type, .pid = pid, .name = "", .domain = domain};
+    char body[BODY_ON_STACK];
+    struct xdr x;
+    struct conn *c = client_conn(client);
+
+    if (!c)
+        return;
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_entrylk_contention(&x, &call);
+    if (!x.error) /* the domain is bounded so that it fits */
+        (void)rpc_callback(c, CALLBACK_ENTRYLK_CONTENTION, body, (size_t)(x.at - body));
+    conn_unref(c);
+}
+
 /* ---- CACHE_INVALIDATION ---------------------------------------------------------------------- */
 
 #define TOLD_AT_ONCE 64

@@ -113,6 +113,8 @@ accept_login(struct login *l, const struct brick_client *client)
         err = dict_set_uint(d, DICT_KEY_TRANSPORT_PTR, client->id);
     if (!err) /* tells Kiln's client that it need not take such locks before a removal */
         err = dict_set_int(d, DICT_KEY_REMOVALS_PASS, 1);
+    if (!err) /* ... and may keep a lock on a folder's names until another client waits for the lock */
+        err = dict_set_int(d, DICT_KEY_NAMES_NOTICES, 1);
     (void)err; /* current clients need none of these keys (wire 3.3) */
     reply_common(l->req, &reply);
 }

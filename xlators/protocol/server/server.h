@@ -49,6 +49,9 @@ struct server_process_options server_process_options(const struct graph *g);
 void brick_client_callback_inodelk_contention(struct brick_client *client, const struct gfid *gfid,
                                               const struct fop_flock *flock, uint32_t pid,
                                               const char *domain);
+/* The same for a lock of the client on all names of a folder. */
+void brick_client_callback_entrylk_contention(struct brick_client *client, const struct gfid *gfid,
+                                              uint32_t type, uint32_t pid, const char *domain);
 
 /* For features/upcall: tells clients that an object has changed or is forgotten. `clients`: their numbers, in
  * order; clients that have gone are skipped. Takes clients_lock; never blocks. A client that does not read
