@@ -21,7 +21,7 @@ static const char *
 prefix_of(const struct verb *v)
 {
     static const char *const alone[] = {"mount", "umount", "top",     "bench",
-                                        "pools", "explain", "completion"};
+                                        "pools", "explain", "completion", "host"};
 
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         if (strcmp(v->name, alone[i]) == 0)
@@ -86,11 +86,9 @@ static const struct unbuilt {
     {"bitrot", "bricks on a file system with checksums, such as btrfs or zfs", NULL},
     {"snapshot", "snapshots of the file systems of the bricks while the volume is stopped", NULL},
     {"geo-replication", "another tool that copies a mount, such as rsync", NULL},
-    {"peer", "the folders of one machine; for several machines run the bricks under a stock glusterd",
-     "use-kiln.sh on"},
-    {"pool", "the folders of one machine; for several machines run the bricks under a stock glusterd",
-     "use-kiln.sh on"},
-    {"sync", "the folders of one machine: no other node has volumes to fetch", NULL},
+    {"peer", "hosts that register themselves: kilnd --store LOCATION --host NAME on each", "kiln host list"},
+    {"pool", "hosts that register themselves: kilnd --store LOCATION --host NAME on each", "kiln host list"},
+    {"sync", "hosts that follow their store by themselves", "kiln host list"},
     {"log", "logrotate on the log of kilnd; kilnd reopens the file on SIGHUP",
      "systemctl reload kilnd"},
 };

@@ -80,6 +80,7 @@ int show_options(const json_t *answer);
 
 int pools(const struct verb *v, int argc, char **argv);
 int tls(const struct verb *v, int argc, char **argv);
+int host(const struct verb *v, int argc, char **argv);
 int volume_create(const struct verb *v, int argc, char **argv);
 int volume_start(const struct verb *v, int argc, char **argv);
 int volume_stop(const struct verb *v, int argc, char **argv);

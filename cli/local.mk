@@ -17,6 +17,7 @@ kiln_SOURCES = \
 	cli/printable.c \
 	cli/printable.h \
 	cli/show.c \
+	cli/host.c \
 	cli/tls.c \
 	cli/top.c \
 	cli/top.h \

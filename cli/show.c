@@ -184,6 +184,8 @@ show_one_status(json_t *v)
             snprintf(pid, sizeof pid, "%lld", number(brick, "pid"));
         }
         printf("%-55s %-6s %-7s %s\n", name, port, is_online ? "Y" : "N", pid);
+        if (json_object_get(brick, "error"))
+            printf("  unknown: %s\n", text(brick, "error"));
         show_unbuilt(brick);
     }
     show_self_heal(json_object_get(v, "self-heal"));

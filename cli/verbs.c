@@ -9,6 +9,8 @@ const struct verb verbs[] = {
      "replica N: each group of N folders, in this order, holds the same files.\n"
      "replica 3 arbiter 1: the third folder of each group holds names and counters only.\n"
      "HOST is a name of this machine. Without HOST clients use the address at which they reached kilnd.\n"
+     "With a store (kilnd --store) HOST is a host of kiln host list; without HOST the folder is this "
+     "host's.\n"
      "size: the limit of the volume, as for kiln volume limit.",
      2, -1, volume_create},
     {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
@@ -127,6 +129,11 @@ const struct verb verbs[] = {
      "another host in FOLDER; copy its three files to /usr/lib/ssl of that host. Then for each volume:\n"
      "kiln volume set VOLUME tls on.",
      1, 3, tls},
+    {"host", "list | remove HOST", "Show or remove hosts that share a store",
+     "A host registers itself when its kilnd starts with --store and --host. remove: the host must be down "
+     "and\n"
+     "have no brick.",
+     1, 2, host},
     {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
      "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
      "The verb needs no kilnd.",

@@ -193,8 +193,10 @@ open_state(void)
 {
     char error[1536] = "";
 
-    if (!options.state_dir || front_open(options.state_dir, options.hook_deadline_s, apply_xlator_options,
-                                         error, sizeof error) == 0)
+    const struct cluster_options *shared = options.shared.store.location ? &options.shared : NULL;
+
+    if (!options.state_dir || front_open(options.state_dir, options.hook_deadline_s, shared,
+                                         apply_xlator_options, error, sizeof error) == 0)
         return 0;
     return give_up(EXIT_FAILURE, "%s", error);
 }
@@ -379,6 +381,7 @@ stop(void)
     notify_stopping();
     brick_ops_stop();
     management_sign_out();
+    front_quiet();
     bool is_quiet = questions_stop();
     if ((has_begun && !bricks_end()) || !is_quiet)
         _exit(EXIT_FAILURE);

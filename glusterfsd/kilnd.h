@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "glusterfsd/daemon.h"
+#include "volumes/cluster.h"
 
 #define KILND_BRICKS_MAX 4096
 
@@ -30,6 +31,7 @@ struct kilnd_options {
     const char *config_path;  /* --config; NULL: the default, if it exists */
     const char *management_path; /* --management-socket */
     const char *state_dir;    /* NULL: another program keeps the volumes */
+    struct cluster_options shared; /* --store and its options; location NULL: no store */
     int volfile_port;         /* --port; 0: the usual one */
     unsigned hook_deadline_s; /* --hook-deadline; 0: the usual one */
     const char *metrics_address; /* --metrics-address */

@@ -17,6 +17,7 @@
 #include "mem/mem-pool.h"
 #include "rpc/transport/tls-config.h"
 #include "volumes/front.h"
+#include "volumes/volume.h"
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
@@ -34,6 +35,12 @@ enum {
     KEY_STATE,
     KEY_VOLFILE_PORT,
     KEY_HOOK_DEADLINE,
+    KEY_STORE,
+    KEY_HOST,
+    KEY_STORE_PASSWORD,
+    KEY_STORE_CA,
+    KEY_STORE_CERT,
+    KEY_STORE_KEY,
     KEY_XLATOR,
     KEY_STRICT,
     KEY_PROCESS_NAME,
@@ -92,6 +99,17 @@ static const struct argp_option table[] = {
      "Port for volfile requests of clients (default: 24007), with --state", 0},
     {"hook-deadline", KEY_HOOK_DEADLINE, "SECONDS", 0,
      "Kill a hook script that runs longer (default: 30), with --state", 0},
+    {"store", KEY_STORE, "LOCATION", 0,
+     "Share volumes with other hosts: keep them in this store, etcd://[USER@]HOST:PORT[,HOST:PORT]..., or "
+     "etcds:// for TLS. DIR of --state then has a copy for a start without the store",
+     0},
+    {"host", KEY_HOST, "NAME", 0,
+     "Name of this host in the store, by which other hosts and clients reach it (with --store)", 0},
+    {"store-password-file", KEY_STORE_PASSWORD, "FILE", 0, "The first line is the password of USER", 0},
+    {"store-ca", KEY_STORE_CA, "FILE", 0, "Authorities of the store's certificates (default: the system's)",
+     0},
+    {"store-cert", KEY_STORE_CERT, "FILE", 0, "Certificate that kilnd shows to the store (default: none)", 0},
+    {"store-key", KEY_STORE_KEY, "FILE", 0, "Private key of that certificate", 0},
     {"management-socket", KEY_MANAGEMENT, "FILE", 0,
      "Answer HTTP requests on this unix socket, which only root and kilnd's user may open (default: none, "
      "with --state " FRONT_SOCKET ")",
@@ -272,8 +290,27 @@ take_secure(struct kilnd_options *o, struct argp_state *state, const char *text)
 }
 
 static void
-check_all(struct argp_state *state, const struct kilnd_options *o)
+check_store(struct argp_state *state, struct kilnd_options *o)
 {
+    const struct store_options *s = &o->shared.store;
+    struct problem why;
+
+    if (s->location && !o->shared.host)
+        argp_error(state,
+                   "--store needs --host NAME, the name by which other hosts and clients reach this one");
+    if (!s->location && (o->shared.host || s->password_file || s->ca || s->cert || s->key))
+        argp_error(state, "--host and --store-... need --store");
+    if (s->location && !o->state_dir)
+        o->state_dir = STATE_DIR_DEFAULT;
+    if (o->shared.host && (!*o->shared.host || volume_check_host(o->shared.host, &why)))
+        argp_error(state, "--host %s: expected the name or address of a host", o->shared.host);
+    o->shared.state_dir = o->state_dir;
+}
+
+static void
+check_all(struct argp_state *state, struct kilnd_options *o)
+{
+    check_store(state, o);
     if (o->server && !o->volfile_id)
         argp_error(state, "--volfile-server needs a --volfile-id");
     if (o->server && (!o->socket_path || o->brick_name_count != 1 || o->port < 0))
@@ -322,6 +359,12 @@ static const struct {
     int key;
     size_t at;
 } texts[] = {
+    {KEY_STORE, KEPT(shared.store.location)},
+    {KEY_STORE_PASSWORD, KEPT(shared.store.password_file)},
+    {KEY_STORE_CA, KEPT(shared.store.ca)},
+    {KEY_STORE_CERT, KEPT(shared.store.cert)},
+    {KEY_STORE_KEY, KEPT(shared.store.key)},
+    {KEY_HOST, KEPT(shared.host)},
     {KEY_PORT_FILE, KEPT(port_path)},
     {KEY_DUMP_DIR, KEPT(dump_dir)},
     {KEY_MANAGEMENT, KEPT(management_path)},
@@ -409,7 +452,8 @@ is_repeatable(int key)
 static bool
 file_value_counts(const struct kilnd_options *o, int key)
 {
-    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT || key == KEY_HOOK_DEADLINE;
+    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT || key == KEY_HOOK_DEADLINE ||
+                         (key >= KEY_STORE && key <= KEY_STORE_KEY);
 
     return (!is_given[key] || is_repeatable(key)) &&
            !(is_of_volumes && (o->server || o->volfile_count || o->socket_path));

@@ -10,6 +10,7 @@
 #include "glusterfsd/bricks.h"
 #include "graph/volfile.h"
 #include "log/log.h"
+#include "volumes/brick-host.h"
 #include "volumes/brick-place.h"
 #include "volumes/volfile-text.h"
 
@@ -113,7 +114,7 @@ run_jobs(enum brick_op op, const struct volume *v, const bool *only, brick_prepa
     struct brick_job *jobs = calloc(v->brick_count, sizeof *jobs);
 
     for (unsigned i = 0; i < v->brick_count && jobs; i++) {
-        if (!only || only[i])
+        if ((!only || only[i]) && brick_host_is_here(&v->bricks[i]))
             begin_job(&jobs[i], &b, op, v, i, prepare);
     }
     wait_until_at_most(&b, 0);
@@ -174,8 +175,10 @@ brick_jobs_attach_all(const struct volume *const *volumes, unsigned count, brick
         if (!jobs[i])
             log_event(LOG_CRITICAL, NULL, "volume-attach-memory", "volume %s: no memory to start it",
                       volumes[i]->name);
-        for (unsigned k = 0; k < volumes[i]->brick_count && jobs[i]; k++)
-            begin_job(&jobs[i][k], &b, BRICK_ATTACH, volumes[i], k, prepare);
+        for (unsigned k = 0; k < volumes[i]->brick_count && jobs[i]; k++) {
+            if (brick_host_is_here(&volumes[i]->bricks[k]))
+                begin_job(&jobs[i][k], &b, BRICK_ATTACH, volumes[i], k, prepare);
+        }
     }
     wait_until_at_most(&b, 0);
     for (unsigned i = 0; i < count && jobs; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* brick-jobs: runs the same operation on all bricks of a volume, several at a time, each in a thread of
- * bricks.c. The caller waits for all of them.
+/* brick-jobs: runs the same operation on all bricks of a volume that are on this host (brick-host.h),
+ * several at a time, each in a thread of bricks.c. The caller waits for all of them.
  *
  * thread: any thread that may wait for a disk.
  */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/own-dir.h"
+#include "volumes/brick-host.h"
 
 #define VOLUME_ID "trusted.glusterfs.volume-id"
 
@@ -300,6 +301,7 @@ brick_place_shared(const struct volume *v, unsigned brick)
     if (stat(v->bricks[brick].path, &own) < 0)
         return 1;
     for (unsigned i = 0; i < v->brick_count; i++)
-        n += stat(v->bricks[i].path, &other) == 0 && other.st_dev == own.st_dev;
+        n += brick_host_is_here(&v->bricks[i]) && stat(v->bricks[i].path, &other) == 0 &&
+             other.st_dev == own.st_dev;
     return n ? n : 1;
 }

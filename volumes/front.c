@@ -9,6 +9,8 @@
 #include "event/pump.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
+#include "volumes/brick-host.h"
+#include "volumes/cluster.h"
 #include "volumes/healer.h"
 #include "volumes/hooks.h"
 #include "volumes/quota.h"
@@ -35,17 +37,21 @@ problem_to_text(const struct problem *why, char *error, size_t size)
 }
 
 int
-front_open(const char *state_dir, unsigned hook_deadline_s,
+front_open(const char *state_dir, unsigned hook_deadline_s, const struct cluster_options *shared,
            int (*prepare)(struct volfile *v, char *error, size_t error_size), char *error, size_t error_size)
 {
     hooks_begin(state_dir, hook_deadline_s ? hook_deadline_s : HOOKS_DEADLINE_S);
-    const struct volumes_hooks hooks = {.prepare = prepare, .changed = volume_changed};
+    const struct volumes_hooks hooks = {
+        .prepare = prepare, .changed = volume_changed, .heals = cluster_heals};
     struct problem why = {0};
 
     quotas_begin();
     if (mkdir(FRONT_SOCKET_DIR, 0755) < 0 && errno != EEXIST)
         log_event(LOG_WARNING, NULL, "socket-folder", FRONT_SOCKET_DIR ": %s", strerror(errno));
-    return volumes_open(state_dir, &hooks, &why) ? problem_to_text(&why, error, error_size) : 0;
+    brick_host_begin(shared ? shared->host : "");
+    int err = volumes_open(state_dir, &hooks, &why);
+    err = err ? err : shared ? cluster_open(shared, &why) : cluster_check_plain(state_dir, &why);
+    return err ? problem_to_text(&why, error, error_size) : 0;
 }
 
 void
@@ -67,13 +73,22 @@ front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size)
     if (volumes_each_name(healer_follow, &why) || volumes_each_name(rebalance_follow, &why) ||
         volumes_each_name(quotas_follow, &why))
         return problem_to_text(&why, error, error_size);
+    if (cluster_is_on() && cluster_start(brick_port, &why))
+        return problem_to_text(&why, error, error_size);
     verbs_begin(port);
     return 0;
 }
 
 void
+front_quiet(void)
+{
+    cluster_quiet();
+}
+
+void
 front_stop(void)
 {
+    cluster_stop();
     healer_stop();
     rebalance_end();
     quotas_stop();
@@ -86,4 +101,5 @@ front_close(void)
 {
     volfile_server_free();
     volumes_close();
+    cluster_close();
 }

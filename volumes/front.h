@@ -20,15 +20,20 @@ struct volfile;
 #define FRONT_SOCKET_DIR "/run/kiln"
 #define FRONT_SOCKET FRONT_SOCKET_DIR "/kilnd.socket"
 
+struct cluster_options;
 /* `prepare` is the hook of volumes.h, `hook_deadline_s` the deadline of hook scripts in seconds (0: the
- * default). Returns 0, or -errno with an error text of whole sentences. */
-int front_open(const char *state_dir, unsigned hook_deadline_s,
+ * default), `shared` (NULL: none) the store that this host shares with others. Returns 0, or -errno with an
+ * error text of whole sentences. */
+int front_open(const char *state_dir, unsigned hook_deadline_s, const struct cluster_options *shared,
                int (*prepare)(struct volfile *v, char *error, size_t error_size), char *error,
                size_t error_size);
 void front_attach(void);
 /* `port` is the port for volfile requests, `brick_port` the port of the bricks. Returns 0 or -errno with a
  * text. */
 int front_listen(uint16_t port, uint16_t brick_port, char *error, size_t error_size);
+/* Ends waits of requests for other hosts: before the management socket is closed. Harmless without
+ * front_open(). */
+void front_quiet(void);
 /* Must run before transport_close_all(). */
 void front_stop(void);
 /* Must run after transport_close_all(), with all bricks detached. Both functions do nothing if

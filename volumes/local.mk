@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 # Volumes as values and as files: no bricks, no sockets.
 VOLUME_STATE_SOURCES = \
+	volumes/brick-host.c \
+	volumes/brick-host.h \
 	volumes/problem.c \
 	volumes/problem.h \
 	volumes/state-dir.c \
@@ -28,6 +30,7 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/heal-pending.h \
 	volumes/volumes.c \
 	volumes/volumes-bricks.c \
+	volumes/volumes-take.c \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
@@ -38,6 +41,19 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/child-log.c \
 	volumes/child-log.h \
 	volumes/clear-locks.c \
+	volumes/cluster-ask.c \
+	volumes/cluster-ask.h \
+	volumes/cluster-change.c \
+	volumes/cluster-change.h \
+	volumes/cluster-look.c \
+	volumes/cluster-look.h \
+	volumes/cluster.c \
+	volumes/cluster.h \
+	volumes/curl-library.c \
+	volumes/curl-library.h \
+	volumes/store-etcd.c \
+	volumes/store.h \
+	volumes/verb-host.c \
 	volumes/hooks.c \
 	volumes/hooks.h \
 	volumes/clear-locks.h \

@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "graph/unbuilt.h"
 #include "volumes/brick-check.h"
+#include "volumes/brick-host.h"
 #include "volumes/clear-locks.h"
 #include "volumes/heal-pending.h"
 #include "volumes/healer.h"
@@ -130,7 +131,8 @@ describe_bricks(const struct volume *v, bool with_state)
     for (unsigned i = 0; i < v->brick_count && list; i++) {
         json_t *b = json_pack("{ss ss sb}", "host", verbs_shown_host(&v->bricks[i]), "path",
                               v->bricks[i].path, "arbiter", (int)volume_is_arbiter(v, i));
-        struct graph *g = with_state ? bricks_find(v->bricks[i].path) : NULL;
+        struct graph *g =
+            with_state && brick_host_is_here(&v->bricks[i]) ? bricks_find(v->bricks[i].path) : NULL;
 
         if (with_state && b) {
             json_object_set_new(b, "online", json_boolean(g != NULL));
@@ -256,8 +258,9 @@ verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v
     json_t *list = json_array();
 
     for (unsigned i = 0; i < v->brick_count; i++) {
-        struct graph *g = bricks_find(v->bricks[i].path);
-        json_t *one = look(v, i);
+        const bool is_here = brick_host_is_here(&v->bricks[i]);
+        struct graph *g = is_here ? bricks_find(v->bricks[i].path) : NULL;
+        json_t *one = is_here ? look(v, i) : json_object(); /* its host describes it */
 
         if (one) {
             json_object_set_new(one, "host", json_string(verbs_shown_host(&v->bricks[i])));

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "data/option.h"
+#include "volumes/brick-host.h"
+#include "volumes/cluster-change.h"
+#include "volumes/cluster.h"
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
 #include "volumes/rebalance.h"
@@ -13,7 +16,35 @@
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
 
+/* Changes of volumes of this machine, and of hosts that share a store. */
+static const struct changes {
+    int (*create)(struct volume *v, struct problem *why);
+    int (*start)(const char *name, bool is_forced, struct problem *why);
+    int (*stop)(const char *name, struct problem *why);
+    int (*remove)(const char *name, struct problem *why);
+    int (*set)(const char *name, const json_t *options, struct problem *why);
+    int (*reset)(const char *name, const char *key, unsigned *count, struct problem *why);
+} plain_changes = {volumes_create, volumes_start, volumes_stop, volumes_delete, volumes_set, volumes_reset},
+  cluster_changes = {cluster_create, cluster_start_volume, cluster_stop_volume,
+                     cluster_delete, cluster_set,          cluster_reset};
+
+static const struct changes *
+changes(void)
+{
+    return cluster_is_on() ? &cluster_changes : &plain_changes;
+}
+
 /* ---- volume create --------------------------------------------------------------------------- */
+
+/* With a store every brick has the name of a registered host; without a name it is this host's. */
+static int
+take_registered_host(char **host, bool *is_loopback, struct problem *why)
+{
+    *is_loopback = false;
+    if (!*host && !(*host = strdup(brick_host_own())))
+        return problem_no_memory(why);
+    return cluster_check_host(*host, why);
+}
 
 /* Parses and adds a brick: "HOST:/path" or "/path". */
 static int
@@ -26,7 +57,9 @@ add_brick_text(struct volume *v, const char *text, struct problem *why)
     if (colon && !(host = strndup(text, (size_t)(colon - text))))
         return problem_no_memory(why);
     int err = host ? volume_check_host(host, why) : 0;
-    if (!err && host)
+    if (!err && cluster_is_on())
+        err = take_registered_host(&host, &is_loopback, why);
+    else if (!err && host)
         err = own_host_check(host, &is_loopback, why);
     if (!err)
         err = volume_check_path(colon ? colon + 1 : text, path, why);
@@ -98,7 +131,7 @@ verb_create(json_t *args, json_t **out, struct problem *why)
         return why->err;
     }
     *out = json_pack("{ss}", "name", name);
-    return volumes_create(v, why);
+    return changes()->create(v, why);
 }
 
 /* ---- add-brick, remove-brick, replace-brick -------------------------------------------------- */
@@ -231,7 +264,7 @@ verb_start(json_t *args, json_t **out, struct problem *why)
     if (verbs_get_args(args, why, "{s:s, s?b}", "name", &name, "force", &is_forced, NULL))
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    return volumes_start(name, is_forced != 0, why);
+    return changes()->start(name, is_forced != 0, why);
 }
 
 /* Runs `act` for verbs whose only argument is the name of a volume. */
@@ -257,7 +290,7 @@ verb_stop(json_t *args, json_t **out, struct problem *why)
 
     volume_free(v);
     why->err = 0;
-    int err = act_on_name(args, out, why, volumes_stop);
+    int err = act_on_name(args, out, why, changes()->stop);
     if (!err && *out)
         json_object_set_new(*out, "clients", json_integer(clients));
     return err;
@@ -266,7 +299,7 @@ verb_stop(json_t *args, json_t **out, struct problem *why)
 int
 verb_delete(json_t *args, json_t **out, struct problem *why)
 {
-    return act_on_name(args, out, why, volumes_delete);
+    return act_on_name(args, out, why, changes()->remove);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -297,7 +330,7 @@ verb_set(json_t *args, json_t **out, struct problem *why)
     *out = json_pack("{ss sO}", "name", name, "options", options);
     if (!is_forced && check_clients(name, options, why))
         return why->err;
-    return volumes_set(name, options, why);
+    return changes()->set(name, options, why);
 }
 
 int
@@ -307,7 +340,7 @@ verb_reset(json_t *args, json_t **out, struct problem *why)
     unsigned count = 0;
 
     if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "key", &key, NULL) ||
-        volumes_reset(name, key, &count, why))
+        changes()->reset(name, key, &count, why))
         return why->err;
     *out = json_pack("{ss si}", "name", name, "count", (int)count);
     return 0;

@@ -36,6 +36,12 @@ struct volume *verbs_named_bricks(const json_t *bricks, struct problem *why);
 int verb_drain(json_t *args, json_t **out, struct problem *why);
 int verb_rebalance(json_t *args, json_t **out, struct problem *why);
 
+/* verb-host.c */
+int verb_host_list(json_t *args, json_t **out, struct problem *why);
+int verb_host_remove(json_t *args, json_t **out, struct problem *why);
+/* Returns 0, or -EOPNOTSUPP with *why if this kilnd has no store. */
+int verbs_need_store(struct problem *why);
+
 /* verb-heal.c */
 int verb_heal(json_t *args, json_t **out, struct problem *why);
 

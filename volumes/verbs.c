@@ -13,6 +13,8 @@
 #include "coro/pool-control.h"
 #include "glusterfsd/http.h"
 #include "log/log.h"
+#include "volumes/cluster-look.h"
+#include "volumes/cluster.h"
 #include "volumes/hooks.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume.h"
@@ -152,34 +154,38 @@ static const struct {
     int (*run)(json_t *args, json_t **out, struct problem *why);
     /* of a daemon without --state; NULL: such a daemon refuses the verb */
     int (*run_of_process)(json_t *args, json_t **out, struct problem *why);
+    /* with a store: how the verb runs for volumes of several hosts */
+    enum { BY_THIS_HOST, BY_ALL_HOSTS, NOT_OF_HOSTS } of_hosts;
     const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
-    {"pools", verb_pools, verb_pools, NULL},
-    {"statedump", verb_statedump, verb_statedump, NULL},
-    {"version", verb_version, verb_version, NULL},
-    {"volume-add-brick", verb_add_bricks, NULL, "add-brick"},
-    {"volume-check", verb_check, NULL, NULL},
-    {"volume-clear-locks", verb_clear_locks, NULL, NULL},
-    {"volume-create", verb_create, NULL, "create"},
-    {"volume-delete", verb_delete, NULL, "delete"},
-    {"volume-drain", verb_drain, NULL, NULL},
-    {"volume-get", verb_get, NULL, NULL},
-    {"volume-heal", verb_heal, NULL, NULL},
-    {"volume-info", verb_info, NULL, NULL},
-    {"volume-limit", verb_limit, NULL, NULL},
-    {"volume-list", verb_list, verb_process_list, NULL},
-    {"volume-mount", verb_mount, NULL, NULL},
-    {"volume-profile", verb_profile, verb_process_profile, NULL},
-    {"volume-quota", verb_quota, NULL, NULL},
-    {"volume-rebalance", verb_rebalance, NULL, NULL},
-    {"volume-remove-brick", verb_remove_bricks, NULL, "remove-brick"},
-    {"volume-replace-brick", verb_replace_brick, NULL, "replace-brick"},
-    {"volume-reset", verb_reset, NULL, "reset"},
-    {"volume-reset-brick", verb_reset_brick, NULL, "reset-brick"},
-    {"volume-set", verb_set, NULL, "set"},
-    {"volume-start", verb_start, NULL, "start"},
-    {"volume-status", verb_status, verb_process_status, NULL},
-    {"volume-stop", verb_stop, NULL, "stop"},
+    {"host-list", verb_host_list, NULL, BY_THIS_HOST, NULL},
+    {"host-remove", verb_host_remove, NULL, BY_THIS_HOST, NULL},
+    {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
+    {"statedump", verb_statedump, verb_statedump, BY_THIS_HOST, NULL},
+    {"version", verb_version, verb_version, BY_THIS_HOST, NULL},
+    {"volume-add-brick", verb_add_bricks, NULL, NOT_OF_HOSTS, "add-brick"},
+    {"volume-check", verb_check, NULL, BY_ALL_HOSTS, NULL},
+    {"volume-clear-locks", verb_clear_locks, NULL, BY_ALL_HOSTS, NULL},
+    {"volume-create", verb_create, NULL, BY_THIS_HOST, "create"},
+    {"volume-delete", verb_delete, NULL, BY_THIS_HOST, "delete"},
+    {"volume-drain", verb_drain, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-get", verb_get, NULL, BY_THIS_HOST, NULL},
+    {"volume-heal", verb_heal, NULL, BY_ALL_HOSTS, NULL},
+    {"volume-info", verb_info, NULL, BY_THIS_HOST, NULL},
+    {"volume-limit", verb_limit, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-list", verb_list, verb_process_list, BY_THIS_HOST, NULL},
+    {"volume-mount", verb_mount, NULL, BY_THIS_HOST, NULL},
+    {"volume-profile", verb_profile, verb_process_profile, BY_ALL_HOSTS, NULL},
+    {"volume-quota", verb_quota, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-rebalance", verb_rebalance, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-remove-brick", verb_remove_bricks, NULL, NOT_OF_HOSTS, "remove-brick"},
+    {"volume-replace-brick", verb_replace_brick, NULL, NOT_OF_HOSTS, "replace-brick"},
+    {"volume-reset", verb_reset, NULL, BY_THIS_HOST, "reset"},
+    {"volume-reset-brick", verb_reset_brick, NULL, NOT_OF_HOSTS, "reset-brick"},
+    {"volume-set", verb_set, NULL, BY_THIS_HOST, "set"},
+    {"volume-start", verb_start, NULL, BY_THIS_HOST, "start"},
+    {"volume-status", verb_status, verb_process_status, BY_ALL_HOSTS, NULL},
+    {"volume-stop", verb_stop, NULL, BY_THIS_HOST, "stop"},
 };
 
 /* Hooks run before the verb checks its arguments, so this checks that the volume exists or that its name
@@ -197,6 +203,19 @@ may_run_hooks(const char *hook, const json_t *args)
     return v != NULL;
 }
 
+/* Runs a verb of a daemon with --state. */
+static int
+run_for_volumes(size_t verb, json_t *args, json_t **out, struct problem *why)
+{
+    if (!cluster_is_on() || verbs[verb].of_hosts == BY_THIS_HOST)
+        return verbs[verb].run(args, out, why);
+    if (verbs[verb].of_hosts == BY_ALL_HOSTS)
+        return cluster_look(verbs[verb].name, args, out, why);
+    problem_set(why, -EOPNOTSUPP, "%s is not built for volumes of a store", verbs[verb].name);
+    problem_expected(why, "a kilnd without --store");
+    return why->err;
+}
+
 static int
 verb_run_named(size_t verb, bool is_of_process, const char *body, size_t bytes, json_t **out,
                struct problem *why)
@@ -211,7 +230,8 @@ verb_run_named(size_t verb, bool is_of_process, const char *body, size_t bytes, 
 
     if (hook && may_run_hooks(hook, args))
         hooks_run(hook, "pre", args);
-    int err = (is_of_process ? verbs[verb].run_of_process : verbs[verb].run)(args, out, why);
+    int err =
+        is_of_process ? verbs[verb].run_of_process(args, out, why) : run_for_volumes(verb, args, out, why);
     if (hook && !err)
         hooks_run(hook, "post", args);
     json_decref(args);
@@ -265,6 +285,7 @@ http_status(int err)
 {
     switch (err) {
     case -EINVAL:
+    case -EPERM:
         return 400;
     case -ENOENT:
     case -ENODATA:

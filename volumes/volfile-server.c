@@ -15,6 +15,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
+#include "volumes/cluster.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volumes.h"
 
@@ -92,6 +93,10 @@ spec_of(struct rpc_request *req, const struct getspec_call *call, uint32_t *need
     char name[VOLUME_NAME_MAX + 1], address[INET6_ADDRSTRLEN];
     struct volfile_place place;
 
+    if (!cluster_has_read()) { /* the copy of the volume may be old */
+        *err = -EHOSTDOWN;
+        return NULL;
+    }
     if (!volume_of_key(call->key, name)) {
         *err = -ENOENT;
         return NULL;
@@ -127,7 +132,10 @@ getspec(struct rpc_request *req)
             call.key, needed);
     } else if (!text) {
         log_event(LOG_WARNING, NULL, "volfile-refused", "a client asks for the volfile '%.200s': %s",
-                  call.key, err == -EAGAIN ? "the volume is not started" : strerror(-err));
+                  call.key,
+                  err == -EAGAIN      ? "the volume is not started"
+                  : err == -EHOSTDOWN ? "this host has not reached its store yet"
+                                      : strerror(-err));
     }
     rpc_reply_volfile(req, text, text ? 0 : err);
     free(text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "volumes/brick-host.h"
 #include "volumes/volume-options.h"
 #include "volumes/volume-task.h"
 
@@ -304,7 +305,8 @@ client_layer(struct client_file *c, unsigned brick)
 {
     const struct volume *v = c->w.v;
     const struct volume_brick *b = &v->bricks[brick];
-    bool is_own = c->w.kind == FOR_HEAL || c->w.kind == FOR_REBALANCE, is_here = !*b->host || is_own;
+    bool is_own = c->w.kind == FOR_HEAL || c->w.kind == FOR_REBALANCE;
+    bool is_here = !*b->host || (is_own && brick_host_is_here(b));
     char name[VOLUME_NAME_MAX + 64], port[16];
 
     free(c->w.below);
@@ -315,7 +317,7 @@ client_layer(struct client_file *c, unsigned brick)
     put_option(&c->w, "remote-subvolume", b->path);
     put_option(&c->w, "transport-type", "tcp");
     put_option(&c->w, "transport.address-family", is_here && c->place->is_ipv6 ? "inet6" : "inet");
-    if (c->port) {
+    if (c->port && is_here) {
         snprintf(port, sizeof port, "%u", c->port);
         put_option(&c->w, "remote-port", port);
     }

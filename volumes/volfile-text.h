@@ -29,7 +29,7 @@ struct op_versions {
 uint32_t volfile_op_version(const struct volume *v);
 
 /* The volfile of a replica set for the self-heal daemon, which runs on this machine and gets the port of the
- * bricks. */
+ * bricks of this machine. */
 char *volfile_text_heal(const struct volume *v, uint16_t port, unsigned set);
 
 /* The volfile of the whole volume for the rebalancer, which runs on this machine and gets the port of the

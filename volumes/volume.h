@@ -85,6 +85,7 @@ bool volume_unset_option(struct volume *v, const char *key);
 /* Returns the set value, which stays the volume's, or NULL. */
 const char *volume_option_of(const struct volume *v, const char *key);
 
+/* Tells whether the brick at this place holds names and counters only. */
 static inline bool
 volume_is_arbiter(const struct volume *v, unsigned brick)
 {

@@ -26,6 +26,24 @@ void volumes_become(struct entry *e, struct volume *v);
 int volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem *why);
 /* Saves to disk; after a failure restores `old`. */
 int volumes_save(const struct volume *fresh, const struct volume *old, struct problem *why);
+/* Waits while another operation has the volume. Returns NULL if there is no such volume. */
+struct entry *volumes_claim_waiting(const char *name);
+void volumes_tell_changed(const char *name);
+/* Return 0 or -errno with *why. Paths on different hosts do not clash. */
+int volumes_check_own_paths(const struct volume *v, struct problem *why);
+int volumes_compare_paths(const struct volume *v, const struct volume *other, struct problem *why);
+/* Checks the volfiles of all bricks. */
+int volumes_check(const struct volume *v, struct problem *why);
+/* Sets or drops options of a volume that no other thread sees. */
+int volumes_put_options(struct volume *v, const json_t *options, struct problem *why);
+int volumes_drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why);
+/* True if the options of TLS of the bricks differ: these count when a brick starts. */
+bool volumes_change_tls(const struct volume *a, const struct volume *b);
+/* Adds a copy of the volume to the list, claimed, with the status CREATED. NULL with *why. */
+struct entry *volumes_insert(const struct volume *v, struct problem *why);
+/* Removes a claimed volume from the list and the state folder; bricks that were made for a volume of the
+ * status CREATING are undone. The bricks must be detached. */
+int volumes_drop(struct entry *e, struct problem *why);
 /* Runs the hook `prepare` of struct volumes_hooks. */
 int volumes_prepare(struct volfile *file, char *error, size_t error_size);
 

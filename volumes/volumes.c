@@ -11,6 +11,7 @@
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
+#include "volumes/brick-host.h"
 #include "volumes/brick-jobs.h"
 #include "volumes/brick-place.h"
 #include "volumes/front.h"
@@ -20,6 +21,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cds_list_head entries = CDS_LIST_HEAD_INIT(entries); /* under `lock`; sorted by name */
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;          /* an entry is no longer claimed */
 /* Both set by volumes_open() before any operation. */
 static struct state_dir *state;
 static struct volumes_hooks hooks;
@@ -84,7 +86,22 @@ volumes_release(struct entry *e)
 {
     pthread_mutex_lock(&lock);
     e->is_busy = false;
+    pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
+}
+
+struct entry *
+volumes_claim_waiting(const char *name)
+{
+    struct entry *e;
+
+    pthread_mutex_lock(&lock);
+    while ((e = find_volume_locked(name)) && e->is_busy)
+        pthread_cond_wait(&released, &lock);
+    if (e)
+        e->is_busy = true;
+    pthread_mutex_unlock(&lock);
+    return e;
 }
 
 /* Removes a claimed entry from the list and frees it. */
@@ -93,6 +110,7 @@ forget(struct entry *e)
 {
     pthread_mutex_lock(&lock);
     cds_list_del(&e->link);
+    pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
     volume_free(e->now);
     free(e);
@@ -123,8 +141,8 @@ volumes_save(const struct volume *fresh, const struct volume *old, struct proble
     return err;
 }
 
-static void
-tell_changed(const char *name)
+void
+volumes_tell_changed(const char *name)
 {
     if (hooks.changed)
         hooks.changed(name);
@@ -134,7 +152,7 @@ void
 volumes_become(struct entry *e, struct volume *v)
 {
     entry_replace(e, v);
-    tell_changed(v->name);
+    volumes_tell_changed(v->name);
 }
 
 int
@@ -145,21 +163,23 @@ volumes_prepare(struct volfile *file, char *error, size_t error_size)
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* Tells whether one path equals the other or lies below it. */
+/* Tells whether one path equals the other or lies below it, on the same machine. */
 static bool
-paths_meet(const char *a, const char *b)
+bricks_meet(const struct volume_brick *one, const struct volume_brick *other)
 {
+    const char *a = one->path, *b = other->path;
     size_t n = strlen(a), m = strlen(b), least = n < m ? n : m;
 
-    return strncmp(a, b, least) == 0 && (n == m || (n < m ? b[n] : a[m]) == '/');
+    return brick_host_is_same(one, other) && strncmp(a, b, least) == 0 &&
+           (n == m || (n < m ? b[n] : a[m]) == '/');
 }
 
-static int
-check_own_paths(const struct volume *v, struct problem *why)
+int
+volumes_check_own_paths(const struct volume *v, struct problem *why)
 {
     for (unsigned i = 0; i < v->brick_count; i++) {
         for (unsigned k = 0; k < i; k++) {
-            if (!paths_meet(v->bricks[i].path, v->bricks[k].path))
+            if (!bricks_meet(&v->bricks[i], &v->bricks[k]))
                 continue;
             problem_set(why, -EINVAL, "bricks %s and %s overlap: one is the other, or lies in it",
                         v->bricks[k].path, v->bricks[i].path);
@@ -170,12 +190,12 @@ check_own_paths(const struct volume *v, struct problem *why)
     return 0;
 }
 
-static int
-check_paths(const struct volume *v, const struct volume *other, struct problem *why)
+int
+volumes_compare_paths(const struct volume *v, const struct volume *other, struct problem *why)
 {
     for (unsigned i = 0; i < v->brick_count; i++) {
         for (unsigned k = 0; k < other->brick_count; k++) {
-            if (!paths_meet(v->bricks[i].path, other->bricks[k].path))
+            if (!bricks_meet(&v->bricks[i], &other->bricks[k]))
                 continue;
             problem_set(why, -EEXIST, "%s cannot become a brick: volume %s has its brick %s",
                         v->bricks[i].path, other->name, other->bricks[k].path);
@@ -193,7 +213,8 @@ check_others_locked(const struct volume *v, const struct entry *own, struct prob
     struct entry *e;
 
     cds_list_for_each_entry(e, &entries, link) {
-        if (e != own && (check_paths(v, e->now, why) || (e->next && check_paths(v, e->next, why))))
+        if (e != own && (volumes_compare_paths(v, e->now, why) ||
+                         (e->next && volumes_compare_paths(v, e->next, why))))
             return why->err;
     }
     return 0;
@@ -212,7 +233,7 @@ check_new_locked(const struct volume *v, struct problem *why)
 int
 volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem *why)
 {
-    int err = next ? check_own_paths(next, why) : 0;
+    int err = next ? volumes_check_own_paths(next, why) : 0;
 
     pthread_mutex_lock(&lock);
     if (!err && next)
@@ -252,6 +273,8 @@ check_brick_places(struct volume *v, struct problem *why)
     for (unsigned i = 0; i < v->brick_count; i++) {
         bool is_missing;
 
+        if (!brick_host_is_here(&v->bricks[i]))
+            continue;
         if (brick_place_check(v->bricks[i].path, &is_missing, why))
             return why->err;
         v->bricks[i].made = is_missing;
@@ -266,7 +289,7 @@ unmake(const struct volume *v, unsigned count)
     bool is_clean = true;
 
     while (count-- > 0) {
-        if (brick_place_unmake(v, &v->bricks[count], &why)) {
+        if (brick_host_is_here(&v->bricks[count]) && brick_place_unmake(v, &v->bricks[count], &why)) {
             log_event(LOG_ERROR, NULL, "volume-undo", "volume %s: %s; the next start tries again", v->name,
                       why.wrong);
             is_clean = false;
@@ -277,16 +300,20 @@ unmake(const struct volume *v, unsigned count)
         log_event(LOG_ERROR, NULL, "volume-undo-state", "volume %s: %s", v->name, why.wrong);
 }
 
+/* `is_whole`: all bricks of the volume are here, so it is created with them. */
 static int
-make_bricks(struct volume *v, struct problem *why)
+make_bricks(struct volume *v, bool is_whole, struct problem *why)
 {
     unsigned made = 0;
 
     v->status = VOLUME_CREATING;
     if (state_dir_save(state, v, NULL, why))
         return why->err;
-    while (made < v->brick_count && brick_place_make(v, &v->bricks[made], why) == 0)
+    while (made < v->brick_count && (!brick_host_is_here(&v->bricks[made]) ||
+                                     brick_place_make(v, &v->bricks[made], why) == 0))
         made++;
+    if (made == v->brick_count && !is_whole)
+        return 0;
     if (made == v->brick_count) {
         v->status = VOLUME_CREATED; /* no other thread reads it: the entry is busy, and was CREATING */
         if (state_dir_save(state, v, NULL, why) == 0)
@@ -297,13 +324,14 @@ make_bricks(struct volume *v, struct problem *why)
     return why->err;
 }
 
-int
-volumes_create(struct volume *v, struct problem *why)
+/* Consumes `v`. */
+static int
+create_volume(struct volume *v, bool is_whole, struct problem *why)
 {
     struct volume *fresh = NULL;
 
     why->err = 0;
-    struct entry *e = check_own_paths(v, why) ? NULL : reserve(v, why);
+    struct entry *e = volumes_check_own_paths(v, why) ? NULL : reserve(v, why);
     if (!e) {
         volume_free(v);
         return why->err;
@@ -311,15 +339,29 @@ volumes_create(struct volume *v, struct problem *why)
     /* A volume in the list is constant, so a copy is changed. */
     if (!(fresh = volume_copy(v)))
         problem_no_memory(why);
-    if (!fresh || check_brick_places(fresh, why) || make_bricks(fresh, why)) {
+    if (!fresh || check_brick_places(fresh, why) || make_bricks(fresh, is_whole, why)) {
         volume_free(fresh);
         forget(e);
         return why->err;
     }
-    log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name, fresh->brick_count);
+    if (is_whole)
+        log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name,
+                  fresh->brick_count);
     entry_replace(e, fresh);
     volumes_release(e);
     return 0;
+}
+
+int
+volumes_create(struct volume *v, struct problem *why)
+{
+    return create_volume(v, true, why);
+}
+
+int
+volumes_make_here(struct volume *v, struct problem *why)
+{
+    return create_volume(v, false, why);
 }
 
 /* ---- start and stop -------------------------------------------------------------------------- */
@@ -363,7 +405,7 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
         return why->err;
     }
     log_event(LOG_INFO, NULL, "volume-started", "volume %s", e->now->name);
-    tell_changed(e->now->name);
+    volumes_tell_changed(e->now->name);
     return 0;
 }
 
@@ -397,7 +439,7 @@ volumes_stop(const char *name, struct problem *why)
     if (!e)
         return why->err;
     if (need_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
-        tell_changed(e->now->name); /* ends the self-heal daemon before the bricks */
+        volumes_tell_changed(e->now->name); /* ends the self-heal daemon before the bricks */
         brick_jobs_detach(e->now, NULL);
         log_event(LOG_INFO, NULL, "volume-stopped", "volume %s", e->now->name);
     }
@@ -418,7 +460,7 @@ volumes_delete(const char *name, struct problem *why)
         problem_type(why, "kiln volume stop %s", name);
     } else if (state_dir_remove(state, name, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-deleted", "volume %s; its bricks' folders stay", name);
-        tell_changed(name); /* a stopped volume has no self-heal daemon */
+        volumes_tell_changed(name); /* a stopped volume has no self-heal daemon */
         forget(e);
         return 0;
     }
@@ -429,8 +471,8 @@ volumes_delete(const char *name, struct problem *why)
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* True if the options of TLS of the bricks differ: these count when a brick starts. */
-static bool
-changes_tls(const struct volume *a, const struct volume *b)
+bool
+volumes_change_tls(const struct volume *a, const struct volume *b)
 {
     static const char prefix[] = "transport.socket.ssl-";
     const struct volume_key *k;
@@ -462,7 +504,7 @@ static int
 entry_become(struct entry *e, struct volume *fresh, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
-    const bool restarts = is_started && changes_tls(e->now, fresh);
+    const bool restarts = is_started && volumes_change_tls(e->now, fresh);
     struct problem ignored;
     int err = brick_jobs_check(fresh, hooks.prepare, why);
 
@@ -480,12 +522,18 @@ entry_become(struct entry *e, struct volume *fresh, struct problem *why)
         return err;
     }
     entry_replace(e, fresh);
-    tell_changed(e->now->name);
+    volumes_tell_changed(e->now->name);
     return 0;
 }
 
-static int
-put_options(struct volume *v, const json_t *options, struct problem *why)
+int
+volumes_check(const struct volume *v, struct problem *why)
+{
+    return brick_jobs_check(v, hooks.prepare, why);
+}
+
+int
+volumes_put_options(struct volume *v, const json_t *options, struct problem *why)
 {
     const char *key;
     json_t *value;
@@ -516,7 +564,7 @@ volumes_set(const char *name, const json_t *options, struct problem *why)
     struct volume *fresh = volume_copy(e->now);
     if (!fresh) {
         problem_no_memory(why);
-    } else if (put_options(fresh, options, why)) {
+    } else if (volumes_put_options(fresh, options, why)) {
         volume_free(fresh);
     } else if (entry_become(e, fresh, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-set", "volume %s: options set: %zu", name,
@@ -545,8 +593,8 @@ volumes_change(const char *name, int (*fn)(struct volume *fresh, void *arg, stru
     return why->err;
 }
 
-static int
-drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why)
+int
+volumes_drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why)
 {
     *count = 0;
     if (strcmp(key, "all") == 0) {
@@ -581,7 +629,7 @@ volumes_reset(const char *name, const char *key, unsigned *count, struct problem
     struct volume *fresh = volume_copy(e->now);
     if (!fresh) {
         problem_no_memory(why);
-    } else if (drop_options(fresh, key, count, why)) {
+    } else if (volumes_drop_options(fresh, key, count, why)) {
         volume_free(fresh);
     } else if (entry_become(e, fresh, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-reset", "volume %s: %u options", name, *count);
@@ -608,6 +656,44 @@ volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, s
         err = fn(e->now, arg, why);
     }
     volumes_release(e);
+    return err;
+}
+
+/* ---- following a store ----------------------------------------------------------------------- */
+
+struct entry *
+volumes_insert(const struct volume *v, struct problem *why)
+{
+    struct volume *copy = volume_copy(v);
+    struct entry *e = copy ? calloc(1, sizeof *e) : NULL;
+
+    if (!e) {
+        volume_free(copy);
+        problem_no_memory(why);
+        return NULL;
+    }
+    copy->status = VOLUME_CREATED;
+    *e = (struct entry){.now = copy, .is_busy = true};
+    pthread_mutex_lock(&lock);
+    insert_locked(e);
+    pthread_mutex_unlock(&lock);
+    return e;
+}
+
+int
+volumes_drop(struct entry *e, struct problem *why)
+{
+    if (e->now->status == VOLUME_CREATING) {
+        unmake(e->now, e->now->brick_count);
+        forget(e);
+        return 0;
+    }
+    char name[VOLUME_NAME_MAX + 1];
+    int err = state_dir_remove(state, e->now->name, why);
+
+    snprintf(name, sizeof name, "%s", e->now->name);
+    forget(e);
+    volumes_tell_changed(name);
     return err;
 }
 
@@ -646,11 +732,11 @@ count_missing(const struct volume *v, void *arg)
     unsigned *n = arg;
 
     for (unsigned i = 0; i < v->brick_count && v->status == VOLUME_STARTED; i++) {
-        struct graph *g = bricks_find(v->bricks[i].path);
+        struct graph *g = brick_host_is_here(&v->bricks[i]) ? bricks_find(v->bricks[i].path) : NULL;
 
         if (g)
             graph_unpin(g);
-        *n += g == NULL;
+        *n += g == NULL && brick_host_is_here(&v->bricks[i]);
     }
 }
 
@@ -709,7 +795,9 @@ volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *
     pthread_mutex_lock(&lock);
     struct entry *e = find_volume_locked(name);
     *is_wanted = e && e->now->status == VOLUME_STARTED && e->now->replica > 1;
-    *heals = *is_wanted && volume_option_bool(e->now, "cluster.self-heal-daemon");
+    *is_wanted = *is_wanted && brick_host_has_any(e->now);
+    *heals = *is_wanted && volume_option_bool(e->now, "cluster.self-heal-daemon") &&
+             (!hooks.heals || hooks.heals(e->now));
     if (*is_wanted)
         sets = json_array();
     for (unsigned i = 0; sets && i < e->now->brick_count / e->now->replica; i++) {
@@ -734,7 +822,7 @@ take_loaded(struct volume *v, void *arg, struct problem *why)
     struct entry *e;
 
     (void)arg;
-    if (check_own_paths(v, why) || !(e = reserve(v, why))) {
+    if (volumes_check_own_paths(v, why) || !(e = reserve(v, why))) {
         volume_free(v);
         return why->err;
     }
@@ -801,7 +889,7 @@ volumes_open(const char *path, const struct volumes_hooks *wanted, struct proble
     if (!state)
         return why->err;
     int err = state_dir_load(state, take_loaded, NULL, why);
-    if (!err)
+    if (!err && !*brick_host_own()) /* with a store, the store says whether a volume was created */
         undo_half_made();
     return err;
 }

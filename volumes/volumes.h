@@ -36,6 +36,8 @@ struct volumes_hooks {
     /* Called after an operation has taken effect, because client volfiles of the volume may have changed.
      * May be NULL. */
     void (*changed)(const char *volume);
+    /* Tells whether this host's self-heal daemon heals the volume. NULL: yes. Called under the mutex. */
+    bool (*heals)(const struct volume *v);
 };
 
 /* Opens and reads the state folder, and undoes volumes that were created only in part. Returns 0 or -errno
@@ -82,6 +84,15 @@ int volumes_take_brick_down(const char *name, const char *path, struct problem *
  * is started, else the result of fn. */
 int volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *arg, struct problem *why),
                     void *arg, struct problem *why);
+
+/* ---- hosts that share a store (cluster.h): 0, or -errno with *why ---------------------------- */
+
+/* Makes the bricks of this host for a volume of the status CREATING, which stays in the list with that
+ * status. Consumes `v`. */
+int volumes_make_here(struct volume *v, struct problem *why);
+/* Makes the volume what the store has: attaches, detaches and reconfigures the bricks of this host. Consumes
+ * `fresh`; NULL: the store has no such volume. A brick that fails is an error, and the others serve. */
+int volumes_take(const char *name, struct volume *fresh, struct problem *why);
 
 /* ---- questions ------------------------------------------------------------------------------- */
 

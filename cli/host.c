@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The verb host: the hosts that share a store. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/kiln.h"
+
+static const char *
+host_text(const json_t *json, const char *key)
+{
+    const json_t *value = json_object_get(json, key);
+
+    return json_is_string(value) ? json_string_value(value) : "-";
+}
+
+static void
+show_hosts(const json_t *answer)
+{
+    const json_t *store = json_object_get(answer, "store"), *host;
+    size_t i;
+
+    printf("%-32s %-6s %-7s %-12s %s\n", "Host", "State", "Bricks", "Version", "Since");
+    json_array_foreach(json_object_get(answer, "hosts"), i, host)
+    {
+        time_t since = (time_t)json_integer_value(json_object_get(host, "since"));
+        bool is_up = json_is_true(json_object_get(host, "alive"));
+        struct tm tm;
+        char when[64] = "-";
+
+        if (is_up && localtime_r(&since, &tm))
+            strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
+        printf("%-32s %-6s %-7lld %-12s %s%s\n", host_text(host, "name"), is_up ? "up" : "down",
+               (long long)json_integer_value(json_object_get(host, "bricks")), host_text(host, "version"),
+               when, json_is_true(json_object_get(host, "self")) ? "  (this host)" : "");
+    }
+    if (strcmp(host_text(store, "state"), "answers") == 0)
+        printf("Store: %s\n", host_text(store, "location"));
+    else
+        printf("Store: %s does not answer: the list may be old, and nothing can change\n  %s\n",
+               host_text(store, "location"), host_text(store, "reason"));
+}
+
+static int
+host_list(void)
+{
+    json_t *answer;
+    int status = ask("host-list", json_object(), &answer);
+
+    if (status)
+        return status;
+    if (kiln_options.is_json)
+        status = show_json(answer);
+    else
+        show_hosts(answer);
+    json_decref(answer);
+    return status;
+}
+
+int
+host(const struct verb *v, int argc, char **argv)
+{
+    if (strcmp(argv[0], "list") == 0 && argc == 1)
+        return host_list();
+    if (strcmp(argv[0], "remove") == 0 && argc == 2)
+        return ask_and_say("host-remove", json_pack("{ss}", "host", argv[1]), "host %s is removed", argv[1]);
+    return usage(v, "host: '%.100s' is no such command, or has other arguments", argv[0]);
+}

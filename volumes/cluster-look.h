@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* cluster-look: answers about volumes whose bricks are on several hosts: each host is asked for its bricks,
+ * with a deadline of CLUSTER_LOOK_S seconds. A brick of a host that does not answer has the member "error".
+ *
+ * thread: any that may wait; not a worker. */
+#ifndef KILN_VOLUMES_CLUSTER_LOOK_H
+#define KILN_VOLUMES_CLUSTER_LOOK_H
+
+#include <jansson.h>
+
+#include "volumes/problem.h"
+
+/* Runs the verb on this host and on each other host with bricks of the volumes in the answer, and puts the
+ * answers together. Returns 0, or -errno of this host with *why. */
+int cluster_look(const char *verb, json_t *args, json_t **out, struct problem *why);
+/* Answers for this host alone. */
+int cluster_look_here(const char *verb, json_t *args, json_t **out, struct problem *why);
+
+#endif

@@ -1,0 +1,925 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+#include <config.h>
+
+#include "volumes/cluster.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <urcu.h>
+
+#include "base/gfid.h"
+#include "log/log.h"
+#include "volumes/brick-host.h"
+#include "volumes/cluster-ask.h"
+#include "volumes/healer.h"
+#include "volumes/state-dir.h"
+#include "volumes/volumes.h"
+
+#define IDENTITY "host.json"
+enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60, IDENTITY_BYTES = 4096 };
+
+static struct {
+    const struct cluster_options *o; /* NULL: no store */
+    struct store *store;
+    char id[GFID_TEXT_SIZE]; /* of this machine, from the state folder */
+    uint16_t brick_port;
+    pthread_t threads[3]; /* the main thread's, like the next field */
+    unsigned thread_count;
+} cluster;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below */
+static pthread_cond_t changed; /* of the monotonic clock */
+/* By name: the records of hosts, of live hosts, the texts of volumes, the revisions of these texts, the
+ * volumes that are to be applied, and the faults of the last application. */
+static json_t *hosts, *alive, *texts, *revisions, *dirty, *faults;
+static char applying[256]; /* "": no volume */
+static bool has_read, is_away = true, is_ending, is_removed;
+/* The store was away and is back: a connection from before may hang in TCP's retransmission. */
+static bool watch_is_old;
+static char away_reason[512] = "kilnd has not reached it yet";
+static int64_t lease;
+
+bool
+cluster_is_on(void)
+{
+    return cluster.o != NULL;
+}
+
+struct store *
+cluster_store(void)
+{
+    return cluster.store;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static struct timespec
+time_in(unsigned seconds)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += seconds;
+    return t;
+}
+
+/* Waits for a change, or for so long. Returns false at the end of the cluster. */
+static bool
+cluster_pause(unsigned seconds)
+{
+    struct timespec end = time_in(seconds);
+    int err = 0;
+
+    pthread_mutex_lock(&lock);
+    while (!is_ending && !err)
+        err = pthread_cond_timedwait(&changed, &lock, &end);
+    bool goes_on = !is_ending;
+    pthread_mutex_unlock(&lock);
+    return goes_on;
+}
+
+/* ---- the store comes and goes ---------------------------------------------------------------- */
+
+static void
+follow_all_healers(void)
+{
+    struct problem why;
+
+    if (volumes_each_name(healer_follow, &why))
+        log_event(LOG_ERROR, NULL, "cluster-healers", "%s", why.wrong);
+}
+
+static void
+note_store(const struct problem *why)
+{
+    pthread_mutex_lock(&lock);
+    bool was_away = is_away;
+    is_away = why != NULL;
+    watch_is_old |= was_away && !is_away;
+    if (why)
+        snprintf(away_reason, sizeof away_reason, "%.500s", why->wrong);
+    pthread_mutex_unlock(&lock);
+    if (why && !was_away)
+        log_event(LOG_ERROR, NULL, "store-away",
+                  "%s; bricks and volfiles are served, changes are refused until it is back", why->wrong);
+    else if (!why && was_away)
+        log_event(LOG_INFO, NULL, "store-back", "the store %s answers", store_location(cluster.store));
+    if ((why != NULL) != was_away)
+        follow_all_healers();
+}
+
+int
+cluster_check_store(struct problem *why)
+{
+    why->err = 0;
+    pthread_mutex_lock(&lock);
+    if (is_away) {
+        problem_set(why, -EAGAIN, "%s", away_reason);
+        problem_expected(why,
+                         "a store that answers: until then nothing can change; data is served meanwhile");
+    }
+    pthread_mutex_unlock(&lock);
+    return why->err;
+}
+
+bool
+cluster_has_read(void)
+{
+    pthread_mutex_lock(&lock);
+    bool has = !cluster.o || has_read;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+int64_t
+cluster_lease(void)
+{
+    pthread_mutex_lock(&lock);
+    int64_t now = lease;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+static int
+check_store_format(struct problem *why)
+{
+    char *text, own[64];
+    int64_t revision;
+    int err = store_get(cluster.store, "format", &text, &revision, why);
+
+    snprintf(own, sizeof own, "{\"format\": %d}", CLUSTER_FORMAT);
+    if (!err && !text) {
+        const struct store_change c = {"format", own, 0, 0};
+
+        err = store_change(cluster.store, &c, 1, NULL, why);
+        return err == -ESTALE ? check_store_format(why) : err;
+    }
+    json_t *json = err ? NULL : json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_int_t n = json_integer_value(json_object_get(json, "format"));
+    json_decref(json);
+    free(text);
+    if (err || (n >= 1 && n <= CLUSTER_FORMAT))
+        return err;
+    problem_set(why, n < 1 ? -EINVAL : -EPROTO, "the store %s has format %lld", store_location(cluster.store),
+                (long long)n);
+    problem_expected(why, "format %d%s", CLUSTER_FORMAT, n > 1 ? ": a newer kilnd has written it" : "");
+    return why->err;
+}
+
+static int
+refuse_host_id(struct problem *why)
+{
+    problem_set(why, -EEXIST, "host %s is another machine of this store", cluster.o->host);
+    problem_expected(why, "a name of its own for each host, and the state folder that this host had before");
+    problem_type(why, "kiln host remove %s   # on another host, if the machine no longer exists",
+                 cluster.o->host);
+    return why->err;
+}
+
+/* Puts the host into the store unless it is there. -EEXIST: another machine has the name. */
+static int
+register_host(struct problem *why)
+{
+    char key[300], *text, *fresh = NULL;
+    int64_t revision;
+    int err = check_store_format(why);
+
+    if (err)
+        return err;
+    snprintf(key, sizeof key, "hosts/%s", cluster.o->host);
+    err = store_get(cluster.store, key, &text, &revision, why);
+    if (!err && text) {
+        json_t *json = json_loads(text, 0, NULL);
+        const char *id = json_string_value(json_object_get(json, "id"));
+        bool is_ours = id && strcmp(id, cluster.id) == 0;
+
+        json_decref(json);
+        free(text);
+        return is_ours ? 0 : refuse_host_id(why);
+    }
+    if (!err &&
+        asprintf(&fresh, "{\"id\": \"%s\", \"since\": %lld}", cluster.id, (long long)time(NULL)) < 0) {
+        fresh = NULL;
+        err = problem_no_memory(why);
+    }
+    if (!err) {
+        const struct store_change c[] = {{key, fresh, 0, 0}, {"layout", fresh, STORE_ANY_REVISION, 0}};
+
+        err = store_change(cluster.store, c, 2, NULL, why);
+    }
+    free(fresh);
+    return err == -ESTALE ? register_host(why) : err;
+}
+
+static int
+host_announce(int64_t own_lease, struct problem *why)
+{
+    char key[300], text[512];
+    const struct store_change c = {key, text, STORE_ANY_REVISION, own_lease};
+
+    snprintf(key, sizeof key, "alive/%s", cluster.o->host);
+    snprintf(text, sizeof text,
+             "{\"id\": \"%s\", \"version\": \"%s\", \"port\": %u, \"pid\": %ld, \"since\": %lld}", cluster.id,
+             PACKAGE_VERSION, cluster.brick_port, (long)getpid(), (long long)time(NULL));
+    return store_change(cluster.store, &c, 1, NULL, why);
+}
+
+/* Registers the host and takes a lease. */
+static int
+host_sign_in(struct problem *why)
+{
+    int64_t fresh = 0;
+    int err = register_host(why);
+
+    err = err ? err : store_lease(cluster.store, CLUSTER_LEASE_S, &fresh, why);
+    err = err ? err : host_announce(fresh, why);
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    lease = fresh;
+    pthread_mutex_unlock(&lock);
+    log_event(LOG_INFO, NULL, "host-signed-in", "host %s of the store %s", cluster.o->host,
+              store_location(cluster.store));
+    return 0;
+}
+
+/* Renews the lease, or signs in. */
+static int
+keep_once(struct problem *why)
+{
+    int64_t now = cluster_lease();
+    int err = now ? store_renew(cluster.store, now, why) : host_sign_in(why);
+
+    if (err == -ENOENT) {
+        pthread_mutex_lock(&lock);
+        lease = 0;
+        pthread_mutex_unlock(&lock);
+        err = host_sign_in(why);
+    }
+    return err;
+}
+
+static void *
+keeper_run(void *arg)
+{
+    struct problem why;
+    int last = 0;
+
+    (void)arg;
+    rcu_register_thread();
+    do {
+        pthread_mutex_lock(&lock);
+        bool was_removed = is_removed;
+        pthread_mutex_unlock(&lock);
+        int err = was_removed ? 0 : keep_once(&why);
+
+        if (err && err != last && err != -EAGAIN)
+            log_event(LOG_ERROR, NULL, "host-no-lease", "%s", why.wrong);
+        last = err;
+        if (!was_removed)
+            note_store(err ? &why : NULL);
+    } while (cluster_pause(KEEP_S));
+    rcu_unregister_thread();
+    return NULL;
+}
+
+/* ---- what the store holds -------------------------------------------------------------------- */
+
+/* The rest of the key behind the folder, or NULL. */
+static const char *
+key_below(const char *key, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(key, folder, n) == 0 ? key + n : NULL;
+}
+
+static json_t *
+host_record_read(const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+
+    return json ? json : json_object();
+}
+
+static void
+set_volume_locked(const char *name, const char *text, int64_t revision)
+{
+    if (text)
+        json_object_set_new(texts, name, json_string(text));
+    else
+        json_object_del(texts, name);
+    json_object_set_new(revisions, name, json_integer(revision));
+    json_object_set_new(dirty, name, json_true());
+}
+
+static void
+set_host_locked(json_t *table, const char *name, const char *text)
+{
+    if (text)
+        json_object_set_new(table, name, host_record_read(text));
+    else
+        json_object_del(table, name);
+}
+
+/* Splits "HOST/ID" of a question or an answer. */
+static bool
+split_ask(const char *rest, char host[256], const char **id)
+{
+    const char *slash = strchr(rest, '/');
+
+    if (!slash || slash - rest > 255)
+        return false;
+    memcpy(host, rest, (size_t)(slash - rest));
+    host[slash - rest] = '\0';
+    *id = slash + 1;
+    return true;
+}
+
+static void
+see_ask(const char *key, const char *text)
+{
+    const char *rest, *id;
+    char host[256];
+
+    if (!text)
+        return;
+    if ((rest = key_below(key, "ask/")) && split_ask(rest, host, &id))
+        cluster_ask_seen(host, id, text);
+    else if ((rest = key_below(key, "answer/")) && split_ask(rest, host, &id) &&
+             strcmp(host, cluster.o->host) == 0)
+        cluster_answer_seen(id, text);
+}
+
+static void
+see_own_record(const char *name, const char *text)
+{
+    if (text || strcmp(name, cluster.o->host) != 0)
+        return;
+    log_event(LOG_CRITICAL, NULL, "host-removed",
+              "host %s was removed from the store: it takes part again when its kilnd is restarted", name);
+    pthread_mutex_lock(&lock);
+    is_removed = is_away = true;
+    snprintf(away_reason, sizeof away_reason, "host %s was removed from the store", name);
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+key_seen(const char *key, const char *text, int64_t revision, void *arg)
+{
+    const char *name, *gone = NULL;
+    bool is_of_hosts = false;
+
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    if ((name = key_below(key, "volumes/"))) {
+        set_volume_locked(name, text, revision);
+    } else if ((name = key_below(key, "hosts/"))) {
+        set_host_locked(hosts, name, text);
+    } else if ((name = key_below(key, "alive/"))) {
+        set_host_locked(alive, name, text);
+        is_of_hosts = true;
+        gone = text ? NULL : name;
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    see_ask(key, text);
+    if ((name = key_below(key, "hosts/")))
+        see_own_record(name, text);
+    if (gone)
+        cluster_ask_host_gone(gone);
+    if (is_of_hosts)
+        follow_all_healers(); /* another host may heal now */
+}
+
+/* The whole store as one reading. */
+struct reading {
+    json_t *hosts, *alive, *texts, *revisions, *asks;
+};
+
+static void
+key_listed(const char *key, const char *text, int64_t revision, void *arg)
+{
+    struct reading *r = arg;
+    const char *name;
+
+    if ((name = key_below(key, "volumes/"))) {
+        json_object_set_new(r->texts, name, json_string(text));
+        json_object_set_new(r->revisions, name, json_integer(revision));
+    } else if ((name = key_below(key, "hosts/"))) {
+        json_object_set_new(r->hosts, name, host_record_read(text));
+    } else if ((name = key_below(key, "alive/"))) {
+        json_object_set_new(r->alive, name, host_record_read(text));
+    } else if (key_below(key, "ask/") || key_below(key, "answer/")) {
+        json_object_set_new(r->asks, key, json_string(text));
+    }
+}
+
+void
+cluster_check_again(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    json_object_set_new(dirty, name, json_true());
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Takes a reading in the place of the one before. Volumes that differ are applied. */
+static void
+take_reading(struct reading *r, int64_t at)
+{
+    const char *name, *key;
+    json_t *value;
+
+    pthread_mutex_lock(&lock);
+    json_object_foreach(texts, name, value)
+    {
+        if (!json_object_get(r->texts, name)) {
+            json_object_set_new(dirty, name, json_true());
+            json_object_set_new(r->revisions, name, json_integer(at));
+        }
+    }
+    json_object_foreach(r->texts, name, value)
+    {
+        if (!json_equal(value, json_object_get(texts, name)))
+            json_object_set_new(dirty, name, json_true());
+    }
+    json_t *const old[] = {hosts, alive, texts, revisions};
+    hosts = r->hosts;
+    alive = r->alive;
+    texts = r->texts;
+    revisions = r->revisions;
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++)
+        json_decref(old[i]);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    json_object_foreach(r->asks, key, value) see_ask(key, json_string_value(value));
+    json_decref(r->asks);
+}
+
+static int
+read_everything(int64_t *at, struct problem *why)
+{
+    struct reading r = {json_object(), json_object(), json_object(), json_object(), json_object()};
+    int err = store_list(cluster.store, "", key_listed, &r, at, why);
+
+    if (err) {
+        json_t *const all[] = {r.hosts, r.alive, r.texts, r.revisions, r.asks};
+
+        for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+            json_decref(all[i]);
+        return err;
+    }
+    take_reading(&r, *at);
+    pthread_mutex_lock(&lock);
+    bool is_first = !has_read;
+    has_read = true;
+    pthread_mutex_unlock(&lock);
+    if (is_first) /* the copy may have volumes that the store no longer has */
+        (void)volumes_each_name(cluster_check_again, why);
+    follow_all_healers();
+    return 0;
+}
+
+static bool
+watch_is_wanted(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    bool is = !is_ending && !watch_is_old;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+static void
+watcher_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    watch_is_old = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *
+watcher_run(void *arg)
+{
+    const struct store_watch w = {key_seen, watch_is_wanted, NULL};
+    int64_t *start = arg, at = *start;
+    struct problem why;
+    int err;
+
+    rcu_register_thread();
+    do {
+        watcher_begin();
+        err = at ? 0 : read_everything(&at, &why);
+        while (!err && watch_is_wanted(NULL))
+            err = store_watch(cluster.store, &at, &w, &why);
+        if (err == -ENODATA || err == -EACCES)
+            at = 0;
+    } while (cluster_pause(AGAIN_S));
+    rcu_unregister_thread();
+    return NULL;
+}
+
+/* ---- applying -------------------------------------------------------------------------------- */
+
+/* Takes the name of a volume that is to be applied, and its text (NULL: deleted; the caller frees it). */
+static bool
+next_volume(char **text)
+{
+    pthread_mutex_lock(&lock);
+    applying[0] = '\0';
+    pthread_cond_broadcast(&changed);
+    while (!is_ending && (!has_read || json_object_size(dirty) == 0))
+        pthread_cond_wait(&changed, &lock);
+    bool goes_on = !is_ending;
+    if (goes_on) {
+        const char *name = json_object_iter_key(json_object_iter(dirty));
+        const json_t *now = json_object_get(texts, name);
+
+        snprintf(applying, sizeof applying, "%s", name);
+        *text = now ? strdup(json_string_value(now)) : NULL;
+        json_object_del(dirty, applying);
+        json_object_del(faults, applying);
+    }
+    pthread_mutex_unlock(&lock);
+    return goes_on;
+}
+
+static void
+volume_fault_note(const char *name, const struct problem *why)
+{
+    log_event(LOG_ERROR, NULL, "cluster-volume", "volume %s: %s", name, why->wrong);
+    pthread_mutex_lock(&lock);
+    json_object_set_new(faults, name, json_pack("{ss si}", "error", why->wrong, "errno", why->err));
+    pthread_mutex_unlock(&lock);
+}
+
+static void *
+applier_run(void *arg)
+{
+    char *text = NULL;
+
+    (void)arg;
+    rcu_register_thread();
+    while (next_volume(&text)) {
+        struct problem why = {0};
+        struct volume *v = text ? state_dir_parse(text, strlen(text), &why) : NULL;
+        /* only this thread writes the name */
+        int err = text && !v ? why.err : volumes_take(applying, v, &why);
+
+        if (err)
+            volume_fault_note(applying, &why);
+        free(text);
+        text = NULL;
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+int
+cluster_wait_applied(const char *name, int64_t at, struct problem *why)
+{
+    struct timespec end = time_in(APPLY_S);
+    int late = 0;
+
+    why->err = 0;
+    pthread_mutex_lock(&lock);
+    while (!is_ending && !late &&
+           (json_integer_value(json_object_get(revisions, name)) < at || json_object_get(dirty, name) ||
+            strcmp(applying, name) == 0))
+        late = pthread_cond_timedwait(&changed, &lock, &end);
+    const json_t *fault = json_object_get(faults, name);
+    if (late || is_ending)
+        problem_set(why, -ETIMEDOUT, "host %s has not applied the change yet", cluster.o->host);
+    else if (fault)
+        problem_set(why, (int)json_integer_value(json_object_get(fault, "errno")), "%s",
+                    json_string_value(json_object_get(fault, "error")));
+    pthread_mutex_unlock(&lock);
+    return why->err;
+}
+
+/* ---- hosts ----------------------------------------------------------------------------------- */
+
+int
+cluster_check_host(const char *host, struct problem *why)
+{
+    char known[400] = "";
+    const char *name;
+    json_t *record;
+
+    why->err = 0;
+    pthread_mutex_lock(&lock);
+    bool is_known = json_object_get(hosts, host) != NULL;
+    json_object_foreach(hosts, name, record)
+    {
+        size_t n = strlen(known);
+
+        snprintf(known + n, sizeof known - n, "%s%.60s", n ? ", " : "", name);
+    }
+    pthread_mutex_unlock(&lock);
+    if (is_known)
+        return 0;
+    problem_set(why, -ENOENT, "host %.255s is not registered", host);
+    problem_expected(why, "one of %s", known);
+    problem_type(why, "kilnd --store %.200s --host %.200s   # on that machine", store_location(cluster.store),
+                 host);
+    return why->err;
+}
+
+bool
+cluster_is_alive(const char *host)
+{
+    pthread_mutex_lock(&lock);
+    bool is = json_object_get(alive, host) != NULL || strcmp(host, cluster.o->host) == 0;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+/* FNV-1a of both texts: spreads the volumes over their hosts. */
+static uint32_t
+host_name_hash(const char *a, const char *b)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *a; a++)
+        h = (h ^ (unsigned char)*a) * 16777619u;
+    for (; *b; b++)
+        h = (h ^ (unsigned char)*b) * 16777619u;
+    return h;
+}
+
+bool
+cluster_heals(const struct volume *v)
+{
+    const char *best = NULL;
+    uint32_t highest = 0;
+
+    if (!cluster.o)
+        return true;
+    if (!brick_host_has_any(v))
+        return false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < v->brick_count && !is_away; i++) {
+        const char *host = v->bricks[i].host;
+        uint32_t h = host_name_hash(host, v->name);
+
+        if (!json_object_get(alive, host) && strcmp(host, cluster.o->host) != 0)
+            continue;
+        if (!best || h > highest || (h == highest && strcmp(host, best) > 0)) {
+            best = host;
+            highest = h;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return !best || strcmp(best, cluster.o->host) == 0;
+}
+
+/* {"host": number of bricks, ...} */
+static void
+count_bricks(const struct volume *v, void *arg)
+{
+    json_t *counts = arg;
+
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        const char *host = v->bricks[i].host;
+        json_int_t n = json_integer_value(json_object_get(counts, host));
+
+        json_object_set_new(counts, host, json_integer(n + 1));
+    }
+}
+
+static json_t *
+describe_host_locked(const char *name, const json_t *counts)
+{
+    const json_t *a = json_object_get(alive, name);
+    const char *version = json_string_value(json_object_get(a, "version"));
+
+    return json_pack("{ss sb ss? sI sI sb}", "name", name, "alive", a != NULL, "version", version, "since",
+                     json_integer_value(json_object_get(a, "since")), "bricks",
+                     json_integer_value(json_object_get(counts, name)), "self",
+                     strcmp(name, cluster.o->host) == 0);
+}
+
+json_t *
+cluster_describe(void)
+{
+    json_t *list = json_array(), *counts = json_object(), *record;
+    const char *name;
+    int is_short = 0;
+
+    volumes_each(count_bricks, counts);
+    pthread_mutex_lock(&lock);
+    json_object_foreach(hosts, name, record)
+        is_short |= json_array_append_new(list, describe_host_locked(name, counts));
+    json_t *json = json_pack("{so s{ss ss ss*}}", "hosts", list, "store", "location",
+                             store_location(cluster.store), "state", is_away ? "away" : "answers", "reason",
+                             is_away ? away_reason : NULL);
+    pthread_mutex_unlock(&lock);
+    json_decref(counts);
+    if (!is_short)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+/* ---- the state folder ------------------------------------------------------------------------ */
+
+/* Reads DIR/host.json. Returns NULL if it is not there, or with *why. */
+static json_t *
+read_identity(const char *dir, struct problem *why)
+{
+    char path[4096], text[IDENTITY_BYTES];
+
+    why->err = 0;
+    snprintf(path, sizeof path, "%s/" IDENTITY, dir);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno != ENOENT)
+            problem_set(why, -errno, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    json_t *json = n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const char *id = json_string_value(json_object_get(json, "id"));
+    if (id && strlen(id) == GFID_TEXT_SIZE - 1 && json_is_string(json_object_get(json, "host")))
+        return json;
+    problem_set(why, -EINVAL, "%s was not written by kilnd", path);
+    json_decref(json);
+    return NULL;
+}
+
+static int
+write_identity(const char *dir, struct problem *why)
+{
+    char path[4096], temporary[4100], text[IDENTITY_BYTES];
+    int len = snprintf(text, sizeof text, "{\"format\": 1, \"host\": \"%s\", \"id\": \"%s\"}\n",
+                       cluster.o->host, cluster.id);
+
+    snprintf(path, sizeof path, "%s/" IDENTITY, dir);
+    snprintf(temporary, sizeof temporary, "%s/.new-" IDENTITY, dir);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool is_written = fd >= 0 && write(fd, text, (size_t)len) == len && fsync(fd) == 0 &&
+                      rename(temporary, path) == 0;
+    int err = is_written ? 0 : -errno;
+
+    if (fd >= 0)
+        close(fd);
+    return err ? problem_set(why, err, "%s: %s", path, strerror(-err)) : 0;
+}
+
+int
+cluster_check_plain(const char *state_dir, struct problem *why)
+{
+    json_t *json = read_identity(state_dir, why);
+
+    if (!json)
+        return why->err;
+    problem_set(why, -EPERM, "%s is the copy that host %s keeps of a store's volumes", state_dir,
+                json_string_value(json_object_get(json, "host")));
+    problem_expected(why, "--store and --host, or another state folder");
+    json_decref(json);
+    return why->err;
+}
+
+static void
+volume_counts(const struct volume *v, void *arg)
+{
+    (void)v;
+    ++*(unsigned *)arg;
+}
+
+static int
+take_identity(struct problem *why)
+{
+    const char *dir = cluster.o->state_dir;
+    json_t *json = read_identity(dir, why);
+    unsigned count = 0;
+
+    if (why->err)
+        return why->err;
+    if (json) {
+        const char *host = json_string_value(json_object_get(json, "host"));
+
+        snprintf(cluster.id, sizeof cluster.id, "%s", json_string_value(json_object_get(json, "id")));
+        if (strcmp(host, cluster.o->host) != 0) {
+            problem_set(why, -EINVAL, "%s belongs to host %s, not to %s", dir, host, cluster.o->host);
+            problem_expected(why, "--host %s, or another state folder", host);
+        }
+        json_decref(json);
+        return why->err;
+    }
+    volumes_each(volume_counts, &count);
+    if (count) {
+        problem_set(why, -ENOTEMPTY, "%s has %u volumes of a kilnd without a store", dir, count);
+        problem_expected(why, "an empty state folder");
+        return why->err;
+    }
+    struct gfid fresh;
+    gfid_random(&fresh);
+    gfid_text(&fresh, cluster.id);
+    return write_identity(dir, why);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int
+cluster_open(const struct cluster_options *o, struct problem *why)
+{
+    pthread_condattr_t attr;
+    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults};
+
+    cluster.o = o;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &attr);
+    pthread_condattr_destroy(&attr);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (!(*tables[i] = json_object()))
+            return problem_no_memory(why);
+    }
+    if (take_identity(why))
+        return why->err;
+    cluster.store = store_open(&o->store, why);
+    return cluster.store ? 0 : why->err;
+}
+
+static int
+start_threads(int64_t *at, struct problem *why)
+{
+    static void *(*const runs[])(void *arg) = {keeper_run, applier_run, watcher_run};
+
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        int err = pthread_create(&cluster.threads[i], NULL, runs[i], at);
+
+        if (err)
+            return problem_set(why, -err, "threads: %s", strerror(err));
+        cluster.thread_count++;
+    }
+    return 0;
+}
+
+int
+cluster_start(uint16_t brick_port, struct problem *why)
+{
+    static int64_t at; /* the watcher reads it when it starts */
+
+    cluster.brick_port = brick_port;
+    int err = host_sign_in(why);
+    err = err ? err : read_everything(&at, why);
+    if (err && err != -EAGAIN)
+        return err;
+    note_store(err ? why : NULL);
+    if (err)
+        log_event(LOG_WARNING, NULL, "store-away-at-start",
+                  "%s: the bricks of the copy in %s are served; mounts get volfiles when the store is back",
+                  why->wrong, cluster.o->state_dir);
+    return start_threads(&at, why);
+}
+
+void
+cluster_quiet(void)
+{
+    if (!cluster.o)
+        return;
+    cluster_asks_stop();
+    pthread_mutex_lock(&lock);
+    is_ending = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+void
+cluster_stop(void)
+{
+    struct problem why;
+
+    if (!cluster.o)
+        return;
+    cluster_quiet();
+    while (cluster.thread_count > 0)
+        pthread_join(cluster.threads[--cluster.thread_count], NULL);
+    cluster_asks_drain();
+    if (lease && !is_away && store_end_lease(cluster.store, lease, &why))
+        log_event(LOG_WARNING, NULL, "host-lease-stays", "%s", why.wrong);
+}
+
+void
+cluster_close(void)
+{
+    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults};
+
+    if (!cluster.o)
+        return;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        json_decref(tables[i]);
+    store_close(cluster.store);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Verbs about the hosts of a store: list, remove. */
+#include <errno.h>
+
+#include "volumes/cluster-change.h"
+#include "volumes/cluster.h"
+#include "volumes/verbs-internal.h"
+
+int
+verbs_need_store(struct problem *why)
+{
+    if (cluster_is_on())
+        return 0;
+    problem_set(why, -EOPNOTSUPP, "this kilnd has no store, so it knows no other hosts");
+    problem_expected(why, "a kilnd with --store and --host; see kilnd(8)");
+    return why->err;
+}
+
+int
+verb_host_list(json_t *args, json_t **out, struct problem *why)
+{
+    if (verbs_get_args(args, why, "{}", NULL) || verbs_need_store(why))
+        return why->err;
+    *out = cluster_describe();
+    return 0;
+}
+
+int
+verb_host_remove(json_t *args, json_t **out, struct problem *why)
+{
+    const char *host;
+
+    if (verbs_get_args(args, why, "{s:s}", "host", &host, NULL) || verbs_need_store(why))
+        return why->err;
+    *out = json_pack("{ss}", "host", host);
+    return cluster_remove_host(host, why);
+}
