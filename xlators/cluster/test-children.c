@@ -753,6 +753,26 @@ serve_truncate(struct child_call *c, struct stored_object *o)
     return 0;
 }
 
+/* FALLOCATE, DISCARD and ZEROFILL: a range is zeros. The size grows only by ZEROFILL. */
+static int
+serve_allocate(struct child_call *c, struct stored_object *o)
+{
+    const struct fop_call *call = &c->stk->call;
+    uint64_t end = call->offset + call->size;
+
+    c->stk->reply.pre = o->stat;
+    if (!c->s->is_arbiter && call->fop == FOP_zerofill && end > o->stat.size)
+        store_resize(c->s, o, end);
+    if (!c->s->is_arbiter && call->fop != FOP_fallocate && call->offset < o->stat.size) {
+        uint64_t until = end < o->stat.size ? end : o->stat.size;
+
+        memset(o->data + call->offset, 0, (size_t)(until - call->offset));
+    }
+    store_touch(c->s, o, true);
+    c->stk->reply.post = o->stat;
+    return 0;
+}
+
 static int
 serve_read(struct child_call *c, struct stored_object *o)
 {
@@ -810,7 +830,7 @@ serve_setxattr(struct child_call *c, struct stored_object *o)
 
     dict_for_each(p, c->stk->call.dict)
     {
-        if (has_bytes(p) && !err)
+        if (has_bytes(p) && !err && p->key_id != DICT_KEY_LOCKINFO) /* moves locks, and is not stored */
             err = store_set_xattr(o, p->key, p->v.bytes, p->len);
     }
     store_touch(c->s, o, false);
@@ -890,6 +910,8 @@ serve_xattrop(struct child_call *c, struct stored_object *o)
         }
         if (store_set_xattr(o, p->key, sum, p->len))
             return -ENOSPC;
+        if (strncmp(p->key, "trusted.afr.", 12) != 0) /* times of objects with counters are not compared */
+            store_touch(c->s, o, false);
         (void)dict_set_text(d, p->key, DICT_PTR, sum, p->len);
     }
     return 0;
@@ -946,6 +968,16 @@ serve_by_object(struct child_call *c, struct stored_object *o)
             (struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_blocks = 1000, .f_bfree = 500};
         c->stk->reply.statvfs.f_bavail = c->stk->reply.statvfs.f_files = c->stk->reply.statvfs.f_ffree = 500;
         return 0;
+    case FOP_lk: /* every lock is free */
+        c->stk->reply.flock = c->stk->call.flock;
+        return 0;
+    case FOP_seek:
+        c->stk->reply.offset = c->stk->call.offset;
+        return 0;
+    case FOP_fallocate:
+    case FOP_discard:
+    case FOP_zerofill:
+        return serve_allocate(c, o);
     case FOP_stat:
     case FOP_fstat:
     case FOP_flush:
@@ -1000,6 +1032,8 @@ call_serve(struct child_call *c)
         return serve_remove(c);
     case FOP_rename:
         return serve_rename(c);
+    case FOP_ipc:
+        return 0;
     default:
         if (!o || (!o->stat.nlink && (!call->fd || call->fd->is_anonymous)))
             return inode ? -ESTALE : -EINVAL;

@@ -40,6 +40,9 @@ WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,
 TEST_STARVING = $(TEST_CHILDREN) xlators/cluster/test-starving.c
 WRAP_FOR_STARVING = $(WRAP_FOR_CHILDREN) -Wl,--wrap=arena_alloc,--wrap=arena_zalloc,--wrap=arena_dup,--wrap=arena_printf,--wrap=coroutine_new,--wrap=malloc,--wrap=calloc,--wrap=reallocarray
 
+TEST_REPLICA_CHANGES = xlators/cluster/replicate/test-replica-changes.c xlators/cluster/replicate/test-replica-changes.h \
+	xlators/cluster/replicate/test-replicas.h
+
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-direction
 xlators_cluster_replicate_test_replicate_direction_SOURCES = xlators/cluster/replicate/test-replicate-direction.c \
 	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
@@ -47,8 +50,7 @@ xlators_cluster_replicate_test_replicate_direction_LDFLAGS = $(WRAP_FOR_CHILDREN
 xlators_cluster_replicate_test_replicate_direction_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-faults
-xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replicate/test-replicate-faults.c \
-	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
+xlators_cluster_replicate_test_replicate_faults_SOURCES = xlators/cluster/replicate/test-replicate-faults.c $(TEST_REPLICA_CHANGES) $(TEST_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_replicate_test_replicate_faults_LDADD = $(TEST_LIBS)
 
@@ -57,3 +59,21 @@ xlators_cluster_replicate_test_replicate_reads_SOURCES = xlators/cluster/replica
 	xlators/cluster/replicate/test-replicas.h $(TEST_CHILDREN)
 xlators_cluster_replicate_test_replicate_reads_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_replicate_test_replicate_reads_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-memory
+xlators_cluster_replicate_test_replicate_memory_SOURCES = xlators/cluster/replicate/test-replicate-memory.c \
+	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_memory_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_memory_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-split
+xlators_cluster_replicate_test_replicate_split_SOURCES = xlators/cluster/replicate/test-replicate-split.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_split_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_split_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-all
+xlators_cluster_replicate_test_replicate_all_SOURCES = xlators/cluster/replicate/test-replicate-all.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_all_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_all_LDADD = $(TEST_LIBS)

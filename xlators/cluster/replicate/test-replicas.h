@@ -68,4 +68,62 @@ copies_difference(void)
     return NULL;
 }
 
+/* ---- calls, and copies that accuse each other ------------------------------------------------ */
+
+/* Returns the inode of the path on the first child that has the path; NULL: none has. */
+static inline struct inode *
+replica_inode(const char *path)
+{
+    for (unsigned i = 0; i < scene.count; i++) {
+        struct inode *inode = scene_inode(i, path);
+
+        if (inode)
+            return inode;
+    }
+    return NULL;
+}
+
+static const char *replica_path;
+static void (*replica_fill_more)(struct call_stack *stk);
+
+/* Fills in the object of replica_call(), or scene.fd. */
+static inline void
+replica_fill(struct call_stack *stk)
+{
+    if (fop_info[stk->call.fop].traits & FOP_BY_FD)
+        stk->call.fd = fd_ref(scene.fd);
+    else
+        stk->call.loc.inode = replica_inode(replica_path);
+    stk->call.size = 4096;
+    if (replica_fill_more)
+        replica_fill_more(stk);
+}
+
+/* Makes a call about the object, or about scene.fd; `more` sets further arguments and may be NULL. */
+static inline int
+replica_call(enum fop fop, const char *path, void (*more)(struct call_stack *stk))
+{
+    replica_path = path;
+    replica_fill_more = more;
+    return scene_call(fop, replica_fill, 0);
+}
+
+/* Lets the copy of the object on child `by` accuse child `whom` of one missed change. */
+static inline void
+replica_accuse(const char *path, unsigned by, unsigned whom, enum change what)
+{
+    struct stored_object *o = store_find(&scene.store[by], path);
+    char key[STORED_TEXT_MAX];
+    unsigned char bytes[CHANGELOG_BYTES];
+    struct changelog c;
+
+    snprintf(key, sizeof key, "trusted.afr.c%u", whom);
+    struct stored_xattr *x = store_xattr(o, key);
+
+    changelog_get(&c, x ? x->bytes : NULL, x ? x->len : 0);
+    c.count[what]++;
+    changelog_put(&c, bytes);
+    (void)store_set_xattr(o, key, bytes, sizeof bytes);
+}
+
 #endif

@@ -206,26 +206,10 @@ kernel_clear(void)
     fuse_set_hooks(hear_unmounted, hear_left);
 }
 
-/* Calls that the bricks in memory do not serve. */
 static void
-serve_others(unsigned child, struct call_stack *stk, int *ret)
+kernel_lie(unsigned child, struct call_stack *stk, int *ret)
 {
     (void)child;
-    switch (stk->call.fop) {
-    case FOP_lk:
-        stk->reply.flock = stk->call.flock;
-        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
-        break;
-    case FOP_fallocate:
-    case FOP_discard:
-    case FOP_zerofill:
-    case FOP_seek:
-        stk->reply.offset = 5;
-        *ret = *ret == -EOPNOTSUPP ? 0 : *ret;
-        break;
-    default:
-        break;
-    }
     if (kernel.lie)
         kernel.lie(stk, ret);
 }
@@ -251,7 +235,7 @@ kernel_begin(const char *options)
     scene.answers_early = kernel.brick_answers_early;
     snprintf(all, sizeof all, " option mountpoint /tmp\n%s", options);
     scene_begin_top(&mount_fuse_xlator, all);
-    scene.lie = serve_others;
+    scene.lie = kernel_lie;
     must(kernel.source);
     kernel_init();
 }
