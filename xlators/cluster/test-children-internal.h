@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The private header of test-children: locks of the bricks in memory (test-children-locks.c). */
+/* The private header of test-children: locks (test-children-locks.c) and the index (test-children-index.c) of
+ * the bricks in memory. */
 #ifndef KILN_CLUSTER_TEST_CHILDREN_INTERNAL_H
 #define KILN_CLUSTER_TEST_CHILDREN_INTERNAL_H
 
@@ -19,5 +20,12 @@ int64_t locks_count(unsigned child, const struct gfid *gfid, bool is_entry);
 void locks_drop_child(unsigned i);
 /* Grants the waiting locks that have become free. */
 void locks_grant_waiting(void);
+
+/* ---- the index of pending heals (test-children-index.c) -------------------------------------- */
+
+/* Returns whether the call is about the brick's virtual folders of the index. */
+bool index_is_asked(const struct fop_call *call);
+/* Serves such a call, which came to the layer xl. Returns the result or -errno. */
+int index_serve(struct store *s, struct xlator *xl, struct call_stack *stk);
 
 #endif

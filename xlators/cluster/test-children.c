@@ -1008,6 +1008,8 @@ call_serve(struct child_call *c)
     struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
 
     c->s = &scene.store[c->child];
+    if (index_is_asked(call))
+        return index_serve(c->s, c->xl, c->stk);
     int at = inode ? store_object_of(c->s, &inode->gfid) : -1;
     struct stored_object *o = at < 0 ? NULL : &c->s->object[at];
     int err = call_parent(c->s, call->loc.parent, &c->dir);

@@ -30,7 +30,8 @@ enum {
     STORED_NAMES_MAX = 48,
     STORED_XATTRS_MAX = 14,
     STORED_DATA_MAX = 256,
-    STORED_TEXT_MAX = 64
+    STORED_TEXT_MAX = 64,
+    STORED_GHOSTS_MAX = 4
 };
 
 struct stored_xattr {
@@ -60,6 +61,9 @@ struct store {
     int64_t clock; /* time of the next change */
     struct stored_object object[STORED_OBJECTS_MAX];
     struct stored_name name[STORED_NAMES_MAX];
+    /* entries of the brick's index without an object; a null gfid: none. The others come from the counters */
+    struct gfid index_ghost[STORED_GHOSTS_MAX];
+    struct gfid index_folder_ghost[STORED_GHOSTS_MAX]; /* of the index of changed names */
 };
 
 enum fault_kind {

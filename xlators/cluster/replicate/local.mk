@@ -32,7 +32,8 @@ xlators_cluster_replicate_test_changelog_SOURCES = xlators/cluster/replicate/tes
 xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)
 
 # Bricks in memory for unit tests of layers that fan out, and a virtual clock (test-children.h).
-TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children-locks.c \
+TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children-index.c \
+	xlators/cluster/test-children-locks.c \
 	xlators/cluster/test-children.h xlators/cluster/test-children-internal.h
 WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
 
@@ -77,3 +78,9 @@ xlators_cluster_replicate_test_replicate_all_SOURCES = xlators/cluster/replicate
 	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
 xlators_cluster_replicate_test_replicate_all_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_all_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-crawl
+xlators_cluster_replicate_test_replicate_crawl_SOURCES = xlators/cluster/replicate/test-replicate-crawl.c \
+	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_crawl_LDFLAGS = $(WRAP_FOR_STARVING) -Wl,--wrap=sem_wait,--wrap=realloc
+xlators_cluster_replicate_test_replicate_crawl_LDADD = $(TEST_LIBS)

@@ -11,17 +11,23 @@
 
 extern const struct xlator_type cluster_replicate_xlator;
 
-/* Begins a mount that heals everything. `more`: further options, as lines of a volfile. */
-static inline void
-replicas_begin(const char *more)
+/* Returns the options of a client that heals everything. `more`: further options, as lines of a volfile. */
+static inline const char *
+replicas_options(const char *more)
 {
-    char options[1024];
+    static char options[1024];
 
     snprintf(options, sizeof options,
              " option data-self-heal on\n option metadata-self-heal on\n option entry-self-heal on\n"
              " option use-anonymous-inode yes\n option volume-id 11111111-2222-3333-4444-555555555555\n%s",
              more);
-    scene_begin(&cluster_replicate_xlator, options);
+    return options;
+}
+
+static inline void
+replicas_begin(const char *more)
+{
+    scene_begin(&cluster_replicate_xlator, replicas_options(more));
 }
 
 /* Returns the first counter that is not 0, as text; NULL: all are 0. */
