@@ -7,7 +7,10 @@
 
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
+#include "volumes/cluster.h"
 #include "volumes/verbs-internal.h"
+#include "volumes/volume.h"
+#include "volumes/volumes.h"
 
 static const struct {
     const char *name;
@@ -139,10 +142,43 @@ merge_volume(json_t *volume, void *arg)
     }
 }
 
+/* Heals other than info are the business of the host that heals the volume. */
+static bool
+is_for_healer(const char *verb, const json_t *args)
+{
+    const char *what = json_string_value(json_object_get(args, "what"));
+
+    return strcmp(verb, "volume-heal") == 0 && (!what || strcmp(what, "info") != 0);
+}
+
+static int
+ask_healer(const char *verb, json_t *args, json_t **out, struct problem *why)
+{
+    const char *name = json_string_value(json_object_get(args, "name"));
+    struct volume *v = volumes_find(name ? name : "", why);
+    struct cluster_ask ask = {.host = v ? cluster_healer(v) : NULL};
+
+    if (!v)
+        return why->err;
+    bool is_own = strcmp(ask.host, brick_host_own()) == 0;
+    if (!is_own)
+        cluster_ask_all(&ask, 1, verb, args, CLUSTER_CHANGE_S);
+    volume_free(v);
+    if (is_own)
+        return cluster_look_here(verb, args, out, why);
+    *out = ask.answer;
+    if (ask.err)
+        *why = ask.why;
+    return ask.err;
+}
+
 int
 cluster_look(const char *verb, json_t *args, json_t **out, struct problem *why)
 {
     struct host_list l = {0};
+
+    if (is_for_healer(verb, args))
+        return ask_healer(verb, args, out, why);
     int err = cluster_look_here(verb, args, out, why);
 
     if (err || !*out)

@@ -2,6 +2,8 @@
 /* cluster-look: answers about volumes whose bricks are on several hosts: each host is asked for its bricks,
  * with a deadline of CLUSTER_LOOK_S seconds. A brick of a host that does not answer has the member "error".
  *
+ * A heal, its statistics and a split-brain go to the host that heals the volume (cluster.h) alone.
+ *
  * thread: any that may wait; not a worker. */
 #ifndef KILN_VOLUMES_CLUSTER_LOOK_H
 #define KILN_VOLUMES_CLUSTER_LOOK_H

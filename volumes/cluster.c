@@ -656,16 +656,12 @@ host_name_hash(const char *a, const char *b)
     return h;
 }
 
-bool
-cluster_heals(const struct volume *v)
+const char *
+cluster_healer(const struct volume *v)
 {
     const char *best = NULL;
     uint32_t highest = 0;
 
-    if (!cluster.o)
-        return true;
-    if (!brick_host_has_any(v))
-        return false;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < v->brick_count && !is_away; i++) {
         const char *host = v->bricks[i].host;
@@ -679,7 +675,13 @@ cluster_heals(const struct volume *v)
         }
     }
     pthread_mutex_unlock(&lock);
-    return !best || strcmp(best, cluster.o->host) == 0;
+    return best ? best : cluster.o->host;
+}
+
+bool
+cluster_heals(const struct volume *v)
+{
+    return !cluster.o || (brick_host_has_any(v) && strcmp(cluster_healer(v), cluster.o->host) == 0);
 }
 
 /* {"host": number of bricks, ...} */

@@ -75,6 +75,8 @@ int64_t cluster_lease(void);
  * chosen by the names alone, so that all hosts choose the same. Without the store every host heals its
  * volumes. */
 bool cluster_heals(const struct volume *v);
+/* Returns the name of that host: one of the volume's bricks or this host's, valid as long as the volume. */
+const char *cluster_healer(const struct volume *v);
 /* {"hosts": [{"name", "alive", "version", "since", "bricks", "self"}, ...], "store": {"location", "state",
  * "reason"}}, a new reference; NULL: no memory. */
 json_t *cluster_describe(void);

@@ -12,6 +12,7 @@
 
 #include "base/gfid.h"
 #include "xlators/cluster/replicate/crawl.h"
+#include "volumes/brick-host.h"
 
 enum { PATH_BYTES = PATH_MAX, NAMES_BYTES = 4096 };
 
@@ -107,7 +108,8 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
     char handle[PATH_BYTES], key[VOLUME_NAME_MAX + 64];
     uint32_t words[WORDS];
 
-    if (!handle_path(v->bricks[first + from].path, gfid, handle))
+    if (!brick_host_is_here(&v->bricks[first + from]) ||
+        !handle_path(v->bricks[first + from].path, gfid, handle))
         return;
     bool is_own = lgetxattr(handle, "trusted.gfid", NULL, 0) >= 0; /* false for the handle of a folder */
     for (unsigned k = 0; k < v->replica; k++) {
@@ -149,7 +151,8 @@ is_name_split(const struct volume *v, unsigned brick, const char *folder, const 
     if (!gfid_at(v->bricks[brick].path, folder, name, mine))
         return false;
     for (unsigned k = first; k < first + v->replica; k++) {
-        if (k != brick && gfid_at(v->bricks[k].path, folder, name, other) && memcmp(mine, other, 16) != 0)
+        if (k != brick && brick_host_is_here(&v->bricks[k]) &&
+            gfid_at(v->bricks[k].path, folder, name, other) && memcmp(mine, other, 16) != 0)
             return true;
     }
     return false;

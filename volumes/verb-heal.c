@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/gfid.h"
+#include "volumes/brick-host.h"
 #include "volumes/heal-pending.h"
 #include "volumes/healer.h"
 #include "volumes/verbs-internal.h"
@@ -217,7 +218,7 @@ gfid_of_path(const struct volume_brick *b, const char *path, size_t len, struct 
 {
     char full[PATH_MAX], linkto[8];
 
-    return snprintf(full, sizeof full, "%s/%.*s", b->path, (int)len, path) < (int)sizeof full &&
+    return brick_host_is_here(b) && snprintf(full, sizeof full, "%s/%.*s", b->path, (int)len, path) < (int)sizeof full &&
            lgetxattr(full, "trusted.gfid", out->b, GFID_BYTES) == GFID_BYTES &&
            (lgetxattr(full, "trusted.glusterfs.dht.linkto", linkto, 0) < 0);
 }
@@ -359,7 +360,7 @@ verb_heal_split_brain(const struct volume *v, const char *how, const char *path,
 {
     enum crawl_choice choice = CRAWL_SOURCE;
     const char *slash = path ? strchr(path, '/') : NULL; /* HOST:BRICK or BRICK */
-    int resolved = 0, brick = slash ? volume_find_brick(v, slash) : -1;
+    int resolved = 0, brick = slash ? brick_host_find(v, path) : -1;
 
     if (parse_choice(how, &choice, why))
         return why->err;
@@ -368,6 +369,13 @@ verb_heal_split_brain(const struct volume *v, const char *how, const char *path,
     if (choice == CRAWL_SOURCE && brick < 0) {
         problem_set(why, -EINVAL, "volume %s has no brick %.600s", v->name, path ? path : "");
         problem_type(why, "kiln volume info %s", v->name);
+        return why->err;
+    }
+    if (choice == CRAWL_SOURCE && !file && !brick_host_is_here(&v->bricks[brick])) {
+        problem_set(why, -EOPNOTSUPP, "host %s heals volume %s and has no list of the entries of %s",
+                    brick_host_own(), v->name, path);
+        problem_expected(why, "a file behind the brick, or a brick of that host");
+        problem_type(why, "kiln volume heal %s info", v->name);
         return why->err;
     }
     if (choice != CRAWL_SOURCE && !file)

@@ -39,6 +39,11 @@ t_here "the first host returns" host_start h1
 t "the host that returned has the option" \
     wait_for 120 "h1 to have the option" host_says h1 "network.ping-timeout: 17" volume info v
 t "the brick of that host is healed" wait_for 240 "the heal" grep -q hello "$T/h1/srv/b/f"
+for h in h1 h2 h3; do
+    t "the host $h has the healing host heal" kiln_of "$h" volume heal v
+done
+is "$(kiln_of h1 volume heal v statistics | grep -c '^Brick h[123]:/srv/b')" 3 \
+    "the statistics list the bricks of all hosts"
 
 umount "$T/kiln" "$T/stock"
 t "the first host stops the volume" kiln_of h1 volume stop v
