@@ -55,3 +55,24 @@ brick_host_has_any(const struct volume *v)
     }
     return false;
 }
+
+int
+brick_host_find_same(const struct volume *v, const struct volume_brick *b)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (strcmp(v->bricks[i].path, b->path) == 0 && brick_host_is_same(&v->bricks[i], b))
+            return (int)i;
+    }
+    return -1;
+}
+
+bool
+brick_host_has(const struct volume *v, const struct volume_brick *b)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        if (v->bricks[i].id == b->id && strcmp(v->bricks[i].path, b->path) == 0 &&
+            brick_host_is_here(&v->bricks[i]))
+            return true;
+    }
+    return false;
+}

@@ -22,6 +22,10 @@ bool brick_host_is_same(const struct volume_brick *a, const struct volume_brick 
 /* Returns the place of the brick "HOST:/path" or "/path" (this host's), or -1. Without a store the host is
  * ignored. */
 int brick_host_find(const struct volume *v, const char *text);
+/* Returns the place of the brick with the path of `b` on the same machine, or -1. */
+int brick_host_find_same(const struct volume *v, const struct volume_brick *b);
+/* Returns true if the volume has this brick, with the same id, on this host. */
+bool brick_host_has(const struct volume *v, const struct volume_brick *b);
 /* Returns true if some brick of the volume is a folder of this machine. */
 bool brick_host_has_any(const struct volume *v);
 

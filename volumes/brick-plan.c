@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "volumes/brick-host.h"
 #include "volumes/volume-options.h"
 
 static int
@@ -20,6 +21,12 @@ brick_plan_end(struct brick_plan *plan)
 {
     volume_free(plan->fresh);
     plan->fresh = NULL;
+}
+
+bool
+brick_plan_is_whole_set(const struct brick_plan *plan, const struct volume *now, unsigned brick)
+{
+    return now->replica == plan->fresh->replica && brick >= now->brick_count;
 }
 
 static int
@@ -150,7 +157,7 @@ mark_leaving(struct brick_plan *plan, const struct volume *now, const struct vol
              struct problem *why)
 {
     for (unsigned i = 0; i < removed->brick_count; i++) {
-        int at = volume_find_brick(now, removed->bricks[i].path);
+        int at = brick_host_find_same(now, &removed->bricks[i]);
 
         if (at < 0)
             return no_brick_of(now, removed->bricks[i].path, why);
@@ -233,7 +240,7 @@ int
 brick_plan_replace(struct brick_plan *plan, const struct volume *now, const char *from,
                    const struct volume *to, struct problem *why)
 {
-    int at = volume_find_brick(now, from);
+    int at = brick_host_find(now, from);
 
     if (plan_begin(plan, now, why))
         return why->err;

@@ -33,5 +33,7 @@ int brick_plan_remove(struct brick_plan *plan, const struct volume *now, const s
 int brick_plan_replace(struct brick_plan *plan, const struct volume *now, const char *from,
                        const struct volume *to, struct problem *why);
 void brick_plan_end(struct brick_plan *plan);
+/* Tells whether this brick of `fresh` is in a set of new bricks only, which lack nothing. */
+bool brick_plan_is_whole_set(const struct brick_plan *plan, const struct volume *now, unsigned brick);
 
 #endif

@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
+#include "volumes/cluster-bricks.h"
 #include "volumes/cluster-look.h"
 #include "volumes/cluster.h"
 #include "volumes/state-dir.h"
@@ -25,9 +26,8 @@ volume_key(char key[KEY_BYTES], const char *name)
     snprintf(key, KEY_BYTES, "volumes/%.*s", VOLUME_NAME_MAX, name);
 }
 
-/* Returns the volume as the store has it. NULL with *why. */
-static struct volume *
-read_volume(const char *name, int64_t *revision, struct problem *why)
+struct volume *
+cluster_read_volume(const char *name, int64_t *revision, struct problem *why)
 {
     char key[KEY_BYTES], *text;
 
@@ -162,6 +162,20 @@ take_back(const struct volume *before, int64_t from)
                   why.wrong);
 }
 
+int
+cluster_commit(const struct volume *now, const struct volume *fresh, int64_t from, int64_t layout,
+               int64_t *at, struct problem *why)
+{
+    int err = write_volume(fresh->name, fresh, from, layout, 0, at, why);
+
+    if (err)
+        return err;
+    err = apply_on_hosts(fresh, *at, true, why);
+    if (err)
+        take_back(now, *at);
+    return err;
+}
+
 /* ---- create ---------------------------------------------------------------------------------- */
 
 struct others {
@@ -182,32 +196,40 @@ compare_with_other(const char *key, const char *text, int64_t revision, void *ar
     volume_free(other);
 }
 
-/* Checks name and bricks against all volumes of the store. *layout: the revision of this check. */
-static int
-check_new_volume(const struct volume *v, int64_t *layout, struct problem *why)
+int
+cluster_compare_paths(const struct volume *v, int64_t *layout, struct problem *why)
 {
     struct problem clash = {0};
     const struct others o = {v, &clash};
-    char *text, key[KEY_BYTES];
-    int64_t at, revision;
+    char *text;
+    int64_t at;
 
     if (store_get(cluster_store(), "layout", &text, layout, why))
         return why->err;
     free(text);
-    volume_key(key, v->name);
-    if (store_get(cluster_store(), key, &text, &revision, why))
-        return why->err;
-    free(text);
-    if (revision) {
-        problem_set(why, -EEXIST, "volume %s exists already", v->name);
-        problem_type(why, "kiln volume info %s", v->name);
-        return why->err;
-    }
     if (store_list(cluster_store(), "volumes/", compare_with_other, (void *)&o, &at, why))
         return why->err;
     if (clash.err)
         *why = clash;
     return clash.err;
+}
+
+/* Checks name and bricks against all volumes of the store. *layout: the revision of this check. */
+static int
+check_new_volume(const struct volume *v, int64_t *layout, struct problem *why)
+{
+    char *text, key[KEY_BYTES];
+    int64_t revision;
+
+    volume_key(key, v->name);
+    if (store_get(cluster_store(), key, &text, &revision, why))
+        return why->err;
+    free(text);
+    if (!revision)
+        return cluster_compare_paths(v, layout, why);
+    problem_set(why, -EEXIST, "volume %s exists already", v->name);
+    problem_type(why, "kiln volume info %s", v->name);
+    return why->err;
 }
 
 /* Puts the CREATING volume into the store, bound to this host's lease. */
@@ -277,7 +299,7 @@ change_volume(const char *name, change_fn change, void *arg, struct volume **bef
     *before = *after = NULL;
     for (unsigned i = 0; i < TRIES && !err; i++) {
         int64_t from;
-        struct volume *now = read_volume(name, &from, why), *fresh = now ? volume_copy(now) : NULL;
+        struct volume *now = cluster_read_volume(name, &from, why), *fresh = now ? volume_copy(now) : NULL;
 
         if (now && now->status == VOLUME_CREATING)
             err = problem_set(why, -EBUSY, "volume %s is being created", name);
@@ -373,7 +395,7 @@ cluster_delete(const char *name, struct problem *why)
     int err = cluster_check_store(why);
 
     for (unsigned i = 0; i < TRIES && !err; i++) {
-        struct volume *v = read_volume(name, &from, why);
+        struct volume *v = cluster_read_volume(name, &from, why);
 
         if (!v)
             return why->err;
@@ -572,5 +594,6 @@ cluster_serve(const char *verb, json_t *args, json_t **out, struct problem *why)
         return serve_make(args, why);
     if (strcmp(verb, "apply") == 0)
         return serve_apply(args, why);
-    return cluster_look_here(verb, args, out, why);
+    int err = cluster_bricks_serve(verb, args, out, why);
+    return err == -ENOSYS ? cluster_look_here(verb, args, out, why) : err;
 }

@@ -36,6 +36,14 @@ int cluster_reset(const char *name, const char *key, unsigned *count, struct pro
 /* Removes a host that is down and has no brick. */
 int cluster_remove_host(const char *host, struct problem *why);
 
+/* For cluster-bricks.c. Returns the volume as the store has it, or NULL with *why. */
+struct volume *cluster_read_volume(const char *name, int64_t *revision, struct problem *why);
+/* Compares the bricks with those of all other volumes. *layout: the revision of this check. */
+int cluster_compare_paths(const struct volume *v, int64_t *layout, struct problem *why);
+/* Writes `fresh` in the place of `now`, waits for the hosts, and takes the change back if a host refuses. */
+int cluster_commit(const struct volume *now, const struct volume *fresh, int64_t from, int64_t layout,
+                   int64_t *at, struct problem *why);
+
 /* Answers the question of a host (cluster-ask.h). *out: a new reference, or NULL. */
 int cluster_serve(const char *verb, json_t *args, json_t **out, struct problem *why);
 

@@ -38,6 +38,7 @@ static pthread_cond_t changed; /* of the monotonic clock */
 /* By name: the records of hosts, of live hosts, the texts of volumes, the revisions of these texts, the
  * volumes that are to be applied, and the faults of the last application. */
 static json_t *hosts, *alive, *texts, *revisions, *dirty, *faults;
+static json_t *held; /* the host that is changing the bricks of a volume, by the name of the volume */
 static char applying[256]; /* "": no volume */
 static bool has_read, is_away = true, is_ending, is_removed;
 /* The store was away and is back: a connection from before may hang in TCP's retransmission. */
@@ -321,6 +322,32 @@ set_volume_locked(const char *name, const char *text, int64_t revision)
     json_object_set_new(dirty, name, json_true());
 }
 
+void
+cluster_hold(const char *name, const char *from)
+{
+    pthread_mutex_lock(&lock);
+    json_object_set_new(held, name, json_string(from));
+    pthread_mutex_unlock(&lock);
+}
+
+/* The host that was changing bricks is dead: its volumes are compared again. */
+static void
+release_held_locked(const char *host)
+{
+    const char *name, *from;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(held, next, name, value)
+    {
+        from = json_string_value(value);
+        if (strcmp(from, host) != 0)
+            continue;
+        json_object_set_new(dirty, name, json_true());
+        json_object_del(held, name);
+    }
+}
+
 static void
 set_host_locked(json_t *table, const char *name, const char *text)
 {
@@ -388,6 +415,8 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
         set_host_locked(alive, name, text);
         is_of_hosts = true;
         gone = text ? NULL : name;
+        if (gone)
+            release_held_locked(gone);
     }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -837,7 +866,7 @@ int
 cluster_open(const struct cluster_options *o, struct problem *why)
 {
     pthread_condattr_t attr;
-    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults};
+    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults, &held};
 
     cluster.o = o;
     pthread_condattr_init(&attr);
@@ -917,7 +946,7 @@ cluster_stop(void)
 void
 cluster_close(void)
 {
-    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults};
+    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults, held};
 
     if (!cluster.o)
         return;

@@ -80,6 +80,8 @@ const char *cluster_healer(const struct volume *v);
 /* {"hosts": [{"name", "alive", "version", "since", "bricks", "self"}, ...], "store": {"location", "state",
  * "reason"}}, a new reference; NULL: no memory. */
 json_t *cluster_describe(void);
+/* Compares the volume again when the lease of host `from` ends, which is changing its bricks. */
+void cluster_hold(const char *name, const char *from);
 /* Compares the volume of this host with the store's again. */
 void cluster_check_again(const char *name);
 /* Waits until this host has applied the volume as of revision `at`. Returns 0, or the error of a brick of

@@ -30,6 +30,7 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/heal-pending.h \
 	volumes/volumes.c \
 	volumes/volumes-bricks.c \
+	volumes/volumes-coming.c \
 	volumes/volumes-take.c \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
@@ -43,6 +44,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/clear-locks.c \
 	volumes/cluster-ask.c \
 	volumes/cluster-ask.h \
+	volumes/cluster-bricks.c \
+	volumes/cluster-bricks.h \
 	volumes/cluster-change.c \
 	volumes/cluster-change.h \
 	volumes/cluster-look.c \

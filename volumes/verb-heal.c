@@ -218,7 +218,8 @@ gfid_of_path(const struct volume_brick *b, const char *path, size_t len, struct 
 {
     char full[PATH_MAX], linkto[8];
 
-    return brick_host_is_here(b) && snprintf(full, sizeof full, "%s/%.*s", b->path, (int)len, path) < (int)sizeof full &&
+    return brick_host_is_here(b) &&
+           snprintf(full, sizeof full, "%s/%.*s", b->path, (int)len, path) < (int)sizeof full &&
            lgetxattr(full, "trusted.gfid", out->b, GFID_BYTES) == GFID_BYTES &&
            (lgetxattr(full, "trusted.glusterfs.dht.linkto", linkto, 0) < 0);
 }

@@ -6,6 +6,7 @@
 
 #include "data/option.h"
 #include "volumes/brick-host.h"
+#include "volumes/cluster-bricks.h"
 #include "volumes/cluster-change.h"
 #include "volumes/cluster.h"
 #include "volumes/own-host.h"
@@ -24,9 +25,20 @@ static const struct changes {
     int (*remove)(const char *name, struct problem *why);
     int (*set)(const char *name, const json_t *options, struct problem *why);
     int (*reset)(const char *name, const char *key, unsigned *count, struct problem *why);
-} plain_changes = {volumes_create, volumes_start, volumes_stop, volumes_delete, volumes_set, volumes_reset},
-  cluster_changes = {cluster_create, cluster_start_volume, cluster_stop_volume,
-                     cluster_delete, cluster_set,          cluster_reset};
+    int (*add_bricks)(const char *name, const struct volume *added, unsigned replica, bool with_arbiter,
+                      struct problem *why);
+    int (*remove_bricks)(const char *name, const struct volume *removed, unsigned replica,
+                         struct problem *why);
+    int (*replace_brick)(const char *name, const char *from, const struct volume *to, struct problem *why);
+    int (*take_brick_down)(const char *name, const char *brick, struct problem *why);
+} plain_changes = {volumes_create,     volumes_start,         volumes_stop,
+                   volumes_delete,     volumes_set,           volumes_reset,
+                   volumes_add_bricks, volumes_remove_bricks, volumes_replace_brick,
+                   volumes_take_brick_down},
+  cluster_changes = {cluster_create,     cluster_start_volume,  cluster_stop_volume,
+                     cluster_delete,     cluster_set,           cluster_reset,
+                     cluster_add_bricks, cluster_remove_bricks, cluster_replace_brick,
+                     cluster_take_brick_down};
 
 static const struct changes *
 changes(void)
@@ -163,15 +175,6 @@ named_brick(const char *text, struct problem *why)
     return v;
 }
 
-/* Extracts the path of an existing brick; the host is ignored. */
-static const char *
-path_of_brick(const char *text)
-{
-    const char *colon = *text == '/' ? NULL : strstr(text, ":/");
-
-    return colon ? colon + 1 : text;
-}
-
 int
 verb_add_bricks(json_t *args, json_t **out, struct problem *why)
 {
@@ -188,7 +191,7 @@ verb_add_bricks(json_t *args, json_t **out, struct problem *why)
     if (!added)
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    int err = volumes_add_bricks(name, added, (unsigned)replica, arbiter != 0, why);
+    int err = changes()->add_bricks(name, added, (unsigned)replica, arbiter != 0, why);
     volume_free(added);
     return err;
 }
@@ -221,7 +224,7 @@ verb_remove_bricks(json_t *args, json_t **out, struct problem *why)
         return why->err;
     *out = json_pack("{ss}", "name", name);
     int err = is_drained ? check_drained(name, removed, why) : 0;
-    err = err ? err : volumes_remove_bricks(name, removed, (unsigned)replica, why);
+    err = err ? err : changes()->remove_bricks(name, removed, (unsigned)replica, why);
     volume_free(removed);
     return err;
 }
@@ -237,7 +240,7 @@ verb_replace_brick(json_t *args, json_t **out, struct problem *why)
     if (!fresh)
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    int err = volumes_replace_brick(name, path_of_brick(from), fresh, why);
+    int err = changes()->replace_brick(name, from, fresh, why);
     volume_free(fresh);
     return err;
 }
@@ -250,7 +253,7 @@ verb_reset_brick(json_t *args, json_t **out, struct problem *why)
     if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "brick", &brick, NULL))
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    return volumes_take_brick_down(name, path_of_brick(brick), why);
+    return changes()->take_brick_down(name, brick, why);
 }
 
 /* ---- start, stop, delete --------------------------------------------------------------------- */

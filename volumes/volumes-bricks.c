@@ -16,6 +16,7 @@
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
+#include "volumes/brick-host.h"
 #include "volumes/brick-jobs.h"
 #include "volumes/brick-marks.h"
 #include "volumes/brick-place.h"
@@ -162,7 +163,7 @@ check_remaining(const struct brick_plan *plan, const struct volume *now, unsigne
     long n = heal_pending_accused(now->bricks[brick].path);
 
     for (unsigned i = first; i < first + now->replica; i++) {
-        if (plan->leaves[i] || is_served(now, i))
+        if (plan->leaves[i] || !brick_host_is_here(&now->bricks[i]) || is_served(now, i))
             continue;
         problem_set(why, -EBUSY, "remaining brick %s is offline", now->bricks[i].path);
         problem_type(why, "kiln volume start %s force", now->name);
@@ -206,7 +207,7 @@ check_leaving(const struct brick_plan *plan, const struct volume *now, const boo
     for (unsigned i = 0; i < now->brick_count; i++) {
         int err = 0;
 
-        if (!plan->leaves[i])
+        if (!plan->leaves[i] || !brick_host_is_here(&now->bricks[i]))
             continue;
         if (plan->is_fewer_replicas)
             err = check_remaining(plan, now, i, why);
@@ -218,6 +219,13 @@ check_leaving(const struct brick_plan *plan, const struct volume *now, const boo
             return err;
     }
     return 0;
+}
+
+int
+volumes_check_leaving_here(const struct volume *now, const struct brick_plan *plan, const bool *was_served,
+                           struct problem *why)
+{
+    return check_leaving(plan, now, was_served, why);
 }
 
 /* ---- what the new ones lack ------------------------------------------------------------------ */
@@ -250,9 +258,8 @@ mark_all(const struct brick_plan *plan, const struct volume *now, struct problem
     const struct volume *v = plan->fresh;
 
     for (unsigned first = 0; first < v->brick_count && v->replica > 1; first += v->replica) {
-        bool is_whole_set = now->replica == v->replica && first >= now->brick_count;
-
-        if (!is_whole_set && has_any(plan->comes + first, v->replica) && mark_set(plan, first, why))
+        if (!brick_plan_is_whole_set(plan, now, first) && has_any(plan->comes + first, v->replica) &&
+            mark_set(plan, first, why))
             return why->err;
     }
     return 0;
@@ -392,7 +399,7 @@ volumes_take_brick_down(const char *name, const char *path, struct problem *why)
 
     if (!e)
         return why->err;
-    int at = volume_find_brick(e->now, path);
+    int at = brick_host_find(e->now, path);
     if (at < 0) {
         problem_set(why, -ENOENT, "%s is no brick of volume %s", path, name);
         problem_type(why, "kiln volume info %s", name);

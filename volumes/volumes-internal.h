@@ -44,6 +44,18 @@ struct entry *volumes_insert(const struct volume *v, struct problem *why);
 /* Removes a claimed volume from the list and the state folder; bricks that were made for a volume of the
  * status CREATING are undone. The bricks must be detached. */
 int volumes_drop(struct entry *e, struct problem *why);
+/* The steps of a change of bricks on a host of a store (volumes-coming.c); the caller has claimed the entry.
+ * They return 0 or -errno with *why. */
+struct brick_plan;
+int volumes_make_coming(struct entry *e, const struct brick_plan *plan, struct problem *why);
+int volumes_detach_leaving(struct entry *e, const struct brick_plan *plan, struct problem *why);
+/* told[N]: an online brick of this host, which holds data, accuses the new bricks of set N. */
+int volumes_mark_coming(struct entry *e, const struct brick_plan *plan, bool *told, struct problem *why);
+/* Removes the coming bricks of `old` that `fresh` (NULL: no volume) does not have. Logs failures. */
+void volumes_undo_coming(const struct volume *old, const struct volume *fresh);
+/* Checks that no data is only on the leaving bricks of this host. */
+int volumes_check_leaving_here(const struct volume *now, const struct brick_plan *plan,
+                               const bool *was_served, struct problem *why);
 /* Runs the hook `prepare` of struct volumes_hooks. */
 int volumes_prepare(struct volfile *file, char *error, size_t error_size);
 

@@ -27,18 +27,6 @@ is_attached(const struct volume_brick *b)
     return g != NULL;
 }
 
-/* Returns true if the volume has this brick, with the same id, on this host. */
-static bool
-has_brick(const struct volume *v, const struct volume_brick *b)
-{
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        if (v->bricks[i].id == b->id && strcmp(v->bricks[i].path, b->path) == 0 &&
-            brick_host_is_here(&v->bricks[i]))
-            return true;
-    }
-    return false;
-}
-
 static void
 detach_leaving(const struct volume *old, const struct volume *fresh, bool restarts)
 {
@@ -46,7 +34,7 @@ detach_leaving(const struct volume *old, const struct volume *fresh, bool restar
     const bool stays = fresh && fresh->status == VOLUME_STARTED && !restarts;
 
     for (unsigned i = 0; i < old->brick_count && old->status == VOLUME_STARTED; i++) {
-        only[i] = brick_host_is_here(&old->bricks[i]) && !(stays && has_brick(fresh, &old->bricks[i]));
+        only[i] = brick_host_is_here(&old->bricks[i]) && !(stays && brick_host_has(fresh, &old->bricks[i]));
         has_any |= only[i];
     }
     if (has_any)
@@ -84,6 +72,7 @@ take_change(struct entry *e, struct volume *fresh, struct problem *why)
     /* a volume of another id was deleted and created again while this host was down */
     const bool restarts = both && (volumes_change_tls(old, fresh) || !gfid_equal(&old->id, &fresh->id));
 
+    volumes_undo_coming(old, now);
     if (volumes_save(fresh, NULL, &copy))
         log_event(LOG_ERROR, NULL, "cluster-copy", "volume %s: %s", fresh->name, copy.wrong);
     volumes_become(e, fresh);
@@ -116,6 +105,7 @@ volumes_take(const char *name, struct volume *fresh, struct problem *why)
         return 0;
     if (!fresh) {
         detach_leaving(e->now, NULL, false);
+        volumes_undo_coming(e->now, NULL);
         return volumes_drop(e, why);
     }
     if (!e && !(e = volumes_insert(fresh, why))) {

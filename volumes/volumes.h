@@ -75,7 +75,7 @@ int volumes_add_bricks(const char *name, const struct volume *added, unsigned re
                        struct problem *why);
 int volumes_remove_bricks(const char *name, const struct volume *removed, unsigned replica,
                           struct problem *why);
-/* Replaces `from` by the one brick of `to`, which is then healed. */
+/* Replaces `from`, a path or HOST:/path, by the one brick of `to`, which is then healed. */
 int volumes_replace_brick(const char *name, const char *from, const struct volume *to, struct problem *why);
 /* Takes the brick offline until the volume is started with force or the daemon restarts. */
 int volumes_take_brick_down(const char *name, const char *path, struct problem *why);
