@@ -127,28 +127,6 @@ replica_worse_errno(int a, int b)
 
 /* ---- choice of the child to read from -------------------------------------------------------- */
 
-uint32_t
-gfid_super_fast_hash(const struct gfid *gfid)
-{
-    const unsigned char *p = gfid->b;
-    uint32_t h = sizeof gfid->b;
-
-    for (unsigned i = 0; i < sizeof gfid->b; i += 4) {
-        h += (uint32_t)p[i] | (uint32_t)p[i + 1] << 8;
-        uint32_t t = (((uint32_t)p[i + 2] | (uint32_t)p[i + 3] << 8) << 11) ^ h;
-
-        h = (h << 16) ^ t;
-        h += h >> 11;
-    }
-    h ^= h << 3;
-    h += h >> 5;
-    h ^= h << 4;
-    h += h >> 17;
-    h ^= h << 25;
-    h += h >> 6;
-    return h;
-}
-
 unsigned
 replica_choose(child_set readable, unsigned count, const struct gfid *gfid)
 {

@@ -13,7 +13,9 @@
  *
  * If both accuse each other, neither copy is good. This is split-brain, and the answer is EIO.
  *
- * On a directory the data counter means: compare the whole directory (heal). */
+ * On a directory the data counter means: compare the whole directory (heal).
+ *
+ * thread: any; nothing here is shared. */
 #ifndef KILN_CLUSTER_CHANGELOG_H
 #define KILN_CLUSTER_CHANGELOG_H
 
@@ -22,11 +24,9 @@
 #include <stdint.h>
 
 #include "base/gfid.h"
+#include "xlators/cluster/children.h"
 
 #define REPLICAS_MAX 16
-typedef uint32_t child_set; /* bit i: child i */
-#define CHILD(i) ((child_set)1 << (i))
-#define CHILDREN(n) ((child_set)(((uint64_t)1 << (n)) - 1))
 
 enum change { CHANGE_DATA, CHANGE_METADATA, CHANGE_ENTRY, CHANGES };
 
@@ -80,27 +80,7 @@ bool quorum_is_met(const struct quorum *q, unsigned count, child_set good);
 /* Returns the errno (positive) to report when two children have failed differently. */
 int replica_worse_errno(int a, int b);
 
-/* SuperFastHash of a gfid; spreads the reads of files over the children. */
-uint32_t gfid_super_fast_hash(const struct gfid *gfid);
 /* Returns the child of `readable` (not empty) to read this file from. */
 unsigned replica_choose(child_set readable, unsigned count, const struct gfid *gfid);
-
-static inline unsigned
-children_count(child_set s)
-{
-    return (unsigned)__builtin_popcount(s);
-}
-
-/* Returns the first child of a set that is not empty. */
-static inline unsigned
-child_first(child_set s)
-{
-    return (unsigned)__builtin_ctz(s);
-}
-
-/* A single loop statement, so that `break` and `continue` work as usual. */
-#define for_each_child(i, set)                                                                               \
-    for (child_set i##_left = (set), i = 0; i##_left && (i = child_first(i##_left), true);                   \
-         i##_left &= i##_left - 1)
 
 #endif

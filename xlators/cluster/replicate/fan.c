@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* A call to several children at once. Each child gets a separate call stack. The operation keeps these
- * stacks until all replies are examined, and then frees them together.
- *
- * This process may run out of memory for a call to a child or for a child's reply. Then no child has
- * failed. A change that must be the same everywhere goes to all children or to none (fan_ask()): first all
- * calls are made, then all are wound; a call that cannot go out after others have is wound again until it
- * can. Calls that must not fail, marks and unlocks, wait for memory from the beginning (fan_insist()). */
+/* Calls of an operation to its children: the shared fan (xlators/cluster/fan.h) with this layer's calls. */
 #include <errno.h>
 #include <string.h>
 
-#include "log/log.h"
 #include "mem/iobuf.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
@@ -244,98 +237,12 @@ op_call(const struct op *op, enum fop fop, unsigned i)
     return stk;
 }
 
-struct dict *
-call_xdata(struct call_stack *stk)
-{
-    if (!stk->call.xdata)
-        stk->call.xdata = dict_new(&stk->arena);
-    return stk->call.xdata;
-}
-
 /* ---- calls to several children --------------------------------------------------------------- */
-
-void
-fan_begin(struct fan *f)
-{
-    f->sent = f->good = f->unsent = f->unread = 0;
-    coro_group_begin(&f->group);
-}
 
 void
 fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk)
 {
-    f->sent |= CHILD(i);
-    f->stk[i] = stk;
-    if (stk)
-        coro_group_wind(&f->group, stk, op->r->xl->children[i]);
-}
-
-static void
-read_result(struct fan *f, unsigned i)
-{
-    enum shortage shortage = f->stk[i] ? f->stk[i]->reply.shortage : SHORTAGE_UNSENT;
-
-    f->ret[i] = f->stk[i] ? coro_call_result(f->stk[i]) : -ENOMEM;
-    f->good |= f->ret[i] >= 0 ? CHILD(i) : 0;
-    f->unsent |= shortage == SHORTAGE_UNSENT ? CHILD(i) : 0;
-    f->unread |= shortage == SHORTAGE_UNREAD ? CHILD(i) : 0;
-}
-
-void
-fan_wait(struct fan *f)
-{
-    coro_group_wait(&f->group);
-    for_each_child(i, f->sent) read_result(f, i);
-}
-
-enum { MEMORY_WAIT_MS = 20 };
-
-/* Winds the unsent calls again. */
-static void
-send_again(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
-{
-    child_set again = f->unsent;
-
-    f->unsent = 0;
-    coro_group_begin(&f->group);
-    for_each_child(i, again)
-    {
-        if (f->stk[i])
-            call_stack_again(f->stk[i]);
-        else
-            f->stk[i] = make(op, i, arg);
-        if (f->stk[i])
-            coro_group_wind(&f->group, f->stk[i], op->r->xl->children[i]);
-    }
-    coro_group_wait(&f->group);
-    for_each_child(i, again) read_result(f, i);
-}
-
-/* Frees spare calls at once, for the next operation that needs them; of their replies only the result
- * remains. */
-static void
-give_back_spares(struct fan *f)
-{
-    for_each_child(i, f->sent)
-    {
-        if (!f->stk[i] || !call_stack_is_spare(f->stk[i]))
-            continue;
-        call_stack_free(f->stk[i]);
-        f->stk[i] = NULL;
-    }
-}
-
-/* Winds the unsent calls until all have gone out. */
-static void
-send_unsent(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
-{
-    while (f->unsent) {
-        log_event(LOG_WARNING, op->r->xl, "replicate-starved",
-                  "out of memory for a call that must reach every brick; retrying every 20 ms");
-        coro_pause(MEMORY_WAIT_MS);
-        send_again(f, op, make, arg);
-        give_back_spares(f);
-    }
+    fan_wind_to(f, op->r->xl, i, stk);
 }
 
 struct call_stack *
@@ -345,62 +252,47 @@ fan_fork(const struct op *op, unsigned i, const void *unused)
     return op_fork(op, i);
 }
 
+struct op_maker {
+    struct fan_maker base;
+    const struct op *op;
+    fan_call_fn make;
+    const void *arg;
+};
+
+static struct call_stack *
+op_maker_make(const struct fan_maker *base, unsigned i, bool is_spare)
+{
+    const struct op_maker *m = caa_container_of(base, struct op_maker, base);
+
+    if (!is_spare)
+        return m->make(m->op, i, m->arg);
+    struct op pressing = *m->op;
+
+    pressing.is_pressing = true;
+    return m->make(&pressing, i, m->arg);
+}
+
+static struct op_maker
+op_maker(const struct op *op, fan_call_fn make, const void *arg)
+{
+    return (struct op_maker){
+        .base = {.xl = op->r->xl, .make = op_maker_make}, .op = op, .make = make, .arg = arg};
+}
+
 int
 fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
 {
-    struct call_stack *stk[REPLICAS_MAX];
-    child_set made = 0;
+    struct op_maker m = op_maker(op, make, arg);
 
-    for_each_child(i, to)
-    {
-        stk[i] = make(op, i, arg);
-        made |= stk[i] ? CHILD(i) : 0;
-    }
-    bool is_short = made != to;
-
-    fan_begin(f);
-    for_each_child(i, made)
-    {
-        if (is_short)
-            call_stack_free(stk[i]);
-        else
-            fan_wind(f, op, i, stk[i]);
-    }
-    fan_wait(f);
-    if (is_short || (f->sent && f->unsent == f->sent)) {
-        fan_end(f);
-        return -ENOMEM;
-    }
-    send_unsent(f, op, make, arg);
-    return 0;
+    return fan_send(f, &m.base, to);
 }
 
-/* Uses spare calls if normal ones are not available. No coroutine sleeps while it has a spare call. */
 void
 fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
 {
-    fan_begin(f);
-    for_each_child(i, to) fan_wind(f, op, i, make(op, i, arg));
-    fan_wait(f);
-    if (!f->unsent)
-        return;
-    struct op pressing = *op;
+    struct op_maker m = op_maker(op, make, arg);
 
-    pressing.is_pressing = true;
-    send_again(f, &pressing, make, arg);
-    give_back_spares(f);
-    send_unsent(f, &pressing, make, arg);
-}
-
-void
-fan_end(struct fan *f)
-{
-    for_each_child(i, f->sent)
-    {
-        if (f->stk[i])
-            call_stack_free(f->stk[i]);
-    }
-    f->sent = f->good = f->unsent = f->unread = 0;
+    fan_press(f, &m.base, to);
 }
 
 int
@@ -431,25 +323,7 @@ fan_is_symmetric(const struct fan *f)
 int
 fan_take(struct fan *f, struct op *op, unsigned i)
 {
-    struct fop_reply *to = &op->stk->reply;
-    const struct fop_reply *from = &f->stk[i]->reply;
-    struct arena *arena = &op->stk->arena;
-    int err = 0;
-
-    to->op_ret = from->op_ret;
-    to->op_errno = from->op_errno;
-    to->stat = from->stat;
-    to->pre = from->pre;
-    to->post = from->post;
-    to->pre2 = from->pre2;
-    to->post2 = from->post2;
-    to->statvfs = from->statvfs;
-    to->flock = from->flock;
-    to->flock.owner = (struct lk_owner){0}; /* the lock owner is in the memory of the child's call stack */
-    to->xdata = dict_dup(from->xdata, arena, &err);
-    if (!err)
-        to->dict = dict_dup(from->dict, arena, &err);
-    return err;
+    return fan_copy_reply(f, i, op->stk);
 }
 
 void

@@ -38,6 +38,7 @@
 #include "graph/graph.h"
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
+#include "xlators/cluster/fan.h"
 #include "xlators/cluster/replicate/changelog.h"
 
 struct replicate_conf {
@@ -199,47 +200,15 @@ bool op_wants_quorum(const struct op *op);
 
 /* ---- fan.c ----------------------------------------------------------------------------------- */
 
-struct fan {
-    struct coro_group group;
-    child_set sent;
-    /* Valid after fan_wait(). good: children that succeeded, with a complete reply. unsent: children that
-     * the call did not reach for lack of memory. unread: children that succeeded, but whose reply did not
-     * fit into memory. Lack of memory is this process's failure: no child is accused of it. */
-    child_set good, unsent, unread;
-    struct call_stack *stk[REPLICAS_MAX];
-    int ret[REPLICAS_MAX]; /* as coro_call() returns; for children in `sent` */
-};
-
-void fan_begin(struct fan *f);
 /* Winds `stk` to child i. `stk` may be NULL (out of memory). */
 void fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack *stk);
-void fan_wait(struct fan *f);
 /* Returns a call for child i; NULL: out of memory. */
 typedef struct call_stack *(*fan_call_fn)(const struct op *op, unsigned i, const void *arg);
 /* Copies the caller's call. */
 struct call_stack *fan_fork(const struct op *op, unsigned i, const void *unused);
-/* Makes all calls, winds them and waits, for a change that either all of `to` must get or none. Returns 0
- * with the replies; or -ENOMEM: no call has gone out, and the fan is empty. If the call has reached any
- * child, it goes to all the rest as soon as memory is available. */
+/* fan_send() and fan_press() of the operation's calls. */
 int fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
-/* Does the same for a call that must succeed in any case: waits for memory. Only the results of the replies
- * are certain to remain: `stk` of a child may be NULL. */
 void fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
-/* Returns the children that have succeeded. */
-static inline child_set
-fan_done(const struct fan *f)
-{
-    return f->good | f->unread;
-}
-/* Returns whether a child was not asked or its reply was lost for lack of memory. The other replies then
- * prove nothing. */
-static inline bool
-fan_is_short(const struct fan *f)
-{
-    return f->unsent | f->unread;
-}
-/* Frees the calls and their replies. */
-void fan_end(struct fan *f);
 /* Returns the errno (positive) that stands for all failures; 0: no call has failed. */
 int fan_errno(const struct fan *f);
 /* Returns whether all calls failed with the same error, other than a lost connection. */
@@ -257,8 +226,6 @@ struct call_stack *op_call_new(const struct op *op);
 struct call_stack *op_fork(const struct op *op, unsigned i);
 /* Returns an internal call about the operation's inode, with child i's fd if the fd is open there. */
 struct call_stack *op_call(const struct op *op, enum fop fop, unsigned i);
-/* Returns the call's xdata, made on first use. NULL: out of memory. */
-struct dict *call_xdata(struct call_stack *stk);
 /* Winds the caller's own call to child i; the reply is then in op->stk->reply. Returns as coro_call(). */
 int op_call_child(struct op *op, unsigned i);
 
