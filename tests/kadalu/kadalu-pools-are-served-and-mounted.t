@@ -17,7 +17,7 @@ works() {
         [[ $(ls "$mnt/$name") == file ]] && rm -r "${mnt:?}/$name"
 }
 
-for type in Replica1 Replica2 Replica3 Arbiter; do
+for type in Replica1 Replica2 Replica3 Arbiter Disperse; do
     pool=pool-${type,,}
     kadalu_pool "$pool" "$type"
     t_here "$type: the bricks start without a glusterd" kadalu_bricks_start "$pool"
@@ -29,12 +29,3 @@ for type in Replica1 Replica2 Replica3 Arbiter; do
     umount "$T/$pool-kiln" "$T/$pool-stock"
     t_here "$type: the bricks end with status 0 on SIGTERM" kadalu_bricks_stop
 done
-
-kadalu_pool dispersed Disperse
-t_here "Disperse: the bricks start" kadalu_bricks_start dispersed
-t "Disperse: the stock client mounts the pool" kadalu_mount dispersed "$T/dispersed-stock" stock
-t "Disperse: files can be made and removed through the stock client" works "$T/dispersed-stock" b
-t_not "Disperse: kiln-mount refuses the pool" kadalu_mount dispersed "$T/dispersed-kiln" kiln
-t "Disperse: kiln-mount names the unsupported type" grep -q 'cluster/disperse' "$T/log/mount-dispersed-kiln.out"
-umount "$T/dispersed-stock"
-t_here "Disperse: the bricks end" kadalu_bricks_stop

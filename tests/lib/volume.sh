@@ -265,7 +265,7 @@ mount_kiln() {
     mkdir -p "$mnt"
     name=$(basename "$mnt")
     volfile=$T/$vol-$name.kiln.vol
-    if [[ ${volume_layout[$vol]} == 1x* && $mount_graph == bare ]]; then
+    if [[ ${volume_layout[$vol]} == 1x* && ${volume_layout[$vol]} != *+* && $mount_graph == bare ]]; then
         # shellcheck disable=SC2046
         volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$volfile"
     else

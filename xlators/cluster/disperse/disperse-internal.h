@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* disperse-internal: the private header of cluster/disperse.
+ *
+ *   codec.c        the erasure code: arithmetic only
+ *   disperse.c     the translator itself: options, child up and down events
+ *   fan.c          calls of an operation to its children (xlators/cluster/fan.h), the reply to the caller
+ *   answers.c      comparing and joining the replies of children
+ *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second; versions,
+ *                  sizes and dirty counters before and after
+ *   write.c        write, truncate, fallocate, discard      read.c       read, seek
+ *   metadata.c     stat, attributes, xattrs                 entry.c      names
+ *   lookup.c       LOOKUP                                   readdir.c    listings
+ *   open-files.c   open, opendir; fds on each child         all.c        flush, fsync, statfs, locks
+ *
+ * An operation runs in a separate coroutine from start to end, also after the caller has received the
+ * reply. `struct ec_op` lies on the coroutine's stack. A function that runs in such a coroutine is called
+ * something_go(), or takes a struct ec_op.
+ *
+ * Threads: as in cluster/replicate. `up` and `generation` of struct disperse are atomic, its other fields
+ * are under its lock; a hold is under the lock of its struct ec_inode; each child's fd in a struct ec_fd is
+ * set once, by compare-and-swap. */
+#ifndef KILN_CLUSTER_DISPERSE_INTERNAL_H
+#define KILN_CLUSTER_DISPERSE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <urcu/list.h>
+
+#include "event/timer.h"
+#include "event/worker.h"
+#include "fs/fd.h"
+#include "graph/graph.h"
+#include "mem/iobuf.h"
+#include "stack/xlator.h"
+#include "xlators/cluster/disperse/codec.h"
+#include "xlators/cluster/fan.h"
+
+struct disperse_conf {
+    int64_t redundancy, quorum_count, kept_s, other_kept_s, cached_stripes;
+    int64_t heal_count, heal_queue, heal_window;
+    bool eager_lock, other_eager_lock, is_optimistic, writes_in_parallel;
+    char *read_mask;
+    int read_policy; /* enum read_policy */
+    bool heals;
+};
+
+enum read_policy { READ_BY_TURNS, READ_BY_GFID };
+
+enum { PLANS_KEPT = 8 };
+
+struct disperse {
+    struct xlator *xl;
+    unsigned count, data, redundancy; /* N, K, R */
+    size_t stripe;                    /* bytes of a file's stripe: K * 512 */
+    child_set all;
+    unsigned char config[8]; /* the value of trusted.ec.config */
+    _Atomic child_set up;
+    atomic_uint generation; /* incremented whenever a child comes up or goes down */
+    atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
+    atomic_bool is_stopping; /* set: release all holds, keep no new hold */
+
+    pthread_mutex_t lock;   /* guards the fields below; a leaf lock */
+    pthread_cond_t changed; /* signalled when hold_count drops to 0 */
+    child_set reported, refused; /* children that have sent an event; that refuse this client for good */
+    bool has_told, was_serving;  /* the parent has had an event from this layer */
+    unsigned hold_count;
+    struct cds_list_head holds; /* struct ec_hold, all that are taken */
+    struct timer patience;      /* until silent children count as down */
+    struct {
+        child_set from; /* 0: free */
+        struct codec_plan plan;
+    } plans[PLANS_KEPT];
+    unsigned next_plan;
+};
+
+/* The context of an fd. The fd has one reference; operations and holds have further references. */
+struct ec_fd {
+    struct refcount refs;
+    struct disperse *d;
+    uint32_t flags;
+    atomic_int list_child; /* index of the child that a directory is listed from, or -1 */
+    atomic_uint tried;     /* generation + 1 of the last attempt to open the fd on missing children */
+    _Atomic(struct fd *) child[FAN_CHILDREN_MAX]; /* NULL: the fd is not open on that child */
+};
+
+/* ---- an operation ---------------------------------------------------------------------------- */
+
+struct ec_op {
+    struct disperse *d;
+    struct call_stack *stk; /* NULL: the caller has received the reply */
+    enum fop fop;
+    struct inode *inode; /* the operation's own references: it may outlive the call */
+    struct inode *dir, *dir2;
+    struct fd *fd;
+    struct ec_fd *file;
+    struct caller caller; /* caller of the operation's internal calls */
+    uint8_t owner[32];    /* the application's lock owner, at most these bytes */
+    bool is_pinned;       /* this operation has pinned the graph, and may outlive the caller's call */
+    char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
+};
+
+/* Winds the caller's own call to child i; the reply is then in op->stk->reply. Returns as coro_call(). */
+int ec_call_child(struct ec_op *op, unsigned i);
+/* Runs fn(arg) in a new coroutine. Returns 0 or -errno. */
+int ec_run(coroutine_fn fn, void *arg);
+/* Starts the operation's something_go() function in a coroutine. */
+xl_verdict ec_start(struct xlator *xl, struct call_stack *stk);
+/* Sends op->stk->reply to the caller, once. */
+void ec_reply(struct ec_op *op);
+/* Fails the caller's call; `err` is -errno. */
+void ec_fail(struct ec_op *op, int err);
+/* Replies, or fails if `err` is negative. */
+void ec_finish(struct ec_op *op, int err);
+
+/* ---- fan.c ----------------------------------------------------------------------------------- */
+
+/* Returns a call for child i; NULL: out of memory. is_spare: from the reserve for lack of memory. */
+typedef struct call_stack *(*ec_make_fn)(const struct ec_op *op, unsigned i, bool is_spare, const void *arg);
+/* fan_send() and fan_press() of the operation's calls. */
+int ec_ask(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
+void ec_insist(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
+/* Copies the caller's call, with child i's fd. */
+struct call_stack *ec_fork(const struct ec_op *op, unsigned i, bool is_spare, const void *unused);
+/* The same, and asks for the number of clients that hold or want the lock of a hold (ec_hold). */
+struct call_stack *ec_fork_held(const struct ec_op *op, unsigned i, bool is_spare, const void *unused);
+/* Returns an internal call about the inode, with child i's fd of `file` (may be NULL) if it is open there
+ * and `fop` takes an fd. */
+struct call_stack *ec_call(const struct ec_op *op, enum fop fop, unsigned i, bool is_spare,
+                           struct inode *inode, const struct ec_fd *file);
+/* The same for an fop by fd: an anonymous fd if the file is not open on child i. */
+struct call_stack *ec_fd_call(const struct ec_op *op, enum fop fop, unsigned i, bool is_spare,
+                              struct inode *inode, const struct ec_fd *file);
+
+/* ---- answers.c ------------------------------------------------------------------------------- */
+
+/* Returns the largest set of children with equal replies. Replies with different attributes (owner, mode)
+ * are different only with compares_modes. The reply of each child of the set is readable, unless the set
+ * is empty. `*ret`: the common result or -errno; of no reply -ENOTCONN. */
+child_set answers_winner(const struct fan *f, bool compares_modes, int *ret);
+/* Judges the replies to a call that needs K equal answers: as answers_winner(), but a set of fewer than K
+ * children gives -EIO, or -ENOMEM if replies were lost for lack of memory. */
+child_set answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
+/* Copies the reply of the set's first child to the caller, with joined attributes; trusted.ec.* is hidden.
+ * Sizes are still those of a brick's fragment: set them with iatt_set_size(). Returns 0 or -ENOMEM. */
+int answers_take(struct ec_op *op, const struct fan *f, child_set set);
+/* Joins the attributes of all replies of the set: times, blocks. `of`: offset of a struct iatt in struct
+ * fop_reply. */
+void answers_join_iatt(const struct disperse *d, const struct fan *f, child_set set, size_t of,
+                       struct iatt *out);
+/* Sets the size of a file's attributes; harmless for other objects. */
+void iatt_set_size(struct iatt *a, uint64_t size);
+/* Removes the keys trusted.ec.* (NULL allowed). */
+void dict_hide_ec(struct dict *d);
+/* Reads a counter pair or a number from an xattr of a reply; missing bytes are 0. */
+void ec_get_words(const struct dict *d, const char *key, uint64_t out[2]);
+/* Returns the length of each fragment of a file of this size. */
+static inline uint64_t
+fragment_length(const struct disperse *d, uint64_t size)
+{
+    return (size + d->stripe - 1) / d->stripe * CODEC_CHUNK;
+}
+/* Returns whether another client waits for a lock of this layer, by the replies. */
+bool answers_show_waiter(const struct fan *f, child_set set);
+
+/* ---- hold.c ---------------------------------------------------------------------------------- */
+
+enum { WORD_DATA, WORD_METADATA }; /* the two words of trusted.ec.version and .dirty */
+/* What an operation needs of the hold before it runs. */
+enum {
+    NEEDS_LOCK = 0,
+    NEEDS_INFO = 1,
+    COUNTS_METADATA = 2, /* changes attributes */
+    COUNTS_DATA = 4,     /* changes contents or names */
+    MUST_MARK = 8,       /* the dirty mark is set also while all children are good */
+};
+
+/* The place of an operation in a hold; lies on the operation's coroutine stack. */
+struct ec_user {
+    struct cds_list_head link; /* in `users` or `waiting` */
+    struct coroutine *self;
+    uint64_t start, end; /* byte range, `end` excluded */
+    bool is_shared;      /* runs beside other shared users */
+    bool takes;          /* this user takes the lock for all */
+    int result;
+};
+
+enum { STRIPES_CACHED_MAX = 10 };
+
+/* See hold.c. Guarded by the inode's lock, except for fields that only the coroutine that takes, prepares
+ * or ends the hold uses. */
+struct ec_hold {
+    struct ec_inode *ei;
+    enum ec_hold_state { EC_FREE, EC_TAKING, EC_HELD, EC_ENDING } state;
+    bool must_end;   /* admits no new user; ends with the last one */
+    bool is_pinned;  /* this hold has pinned the graph */
+    bool is_busy;    /* a user sends the XATTROP before */
+    bool has_info;   /* version and size are known */
+    bool is_torn;    /* a change was neither made nor refused by K children */
+    uint32_t generation; /* the layer's generation when the lock was taken */
+    child_set locked, good; /* children with the lock; those that hold the newest fragments */
+    child_set recorded;     /* children whose lag is on the disks of the good ones */
+    uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
+    uint64_t stored_size, size; /* on the bricks; now */
+    uint64_t version_delta[2];  /* changes that the bricks' counters do not have yet */
+    bool is_dirty[2], has_changed[2];
+    int post_err;           /* -errno of a failed XATTROP after */
+    uint8_t owner[8];       /* lock owner */
+    struct cds_list_head users, waiting, preparing; /* struct ec_user */
+    struct cds_list_head link;                      /* in the layer's `holds` */
+    struct inode *inode;    /* a reference while the lock is taken */
+    struct ec_fd *file;     /* a reference, or NULL: use the gfid */
+    struct caller caller;   /* the caller that took the lock */
+    struct timer timer;
+    struct worker_job job;
+    /* decoded stripes that this mount wrote in part; valid while the lock is held */
+    struct {
+        uint64_t number; /* of the stripe */
+        uint64_t used;   /* `uses` at the last use; 0: empty */
+        struct iobuf *bytes;
+    } stripe[STRIPES_CACHED_MAX];
+    uint64_t uses;
+};
+
+/* The context of an inode. */
+struct ec_inode {
+    pthread_mutex_t lock; /* guards the hold; a leaf lock, except for the queues of timers and workers */
+    struct disperse *d;
+    struct ec_hold hold;
+};
+
+int ec_inode_pool_init(void);
+/* Returns the context, made on first use; NULL: out of memory. */
+struct ec_inode *ec_inode(struct disperse *d, struct inode *inode);
+void ec_inode_free(struct ec_inode *ei);
+
+/* Joins the hold of the inode, or takes its lock, and prepares it for `needs`. Returns 0, and then
+ * ec_leave() is due, or -errno. */
+int ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs);
+/* Records a change of the words `needs` that K children have made (`is_done`) or refused; of the children
+ * that were `sent` it, `good` are in that group. An empty `good`: no group has K children. If a child fell
+ * back, its lag is written to the others before this returns. */
+void ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent, child_set good,
+               bool is_done);
+/* Removes the user; keeps the lock for the next user, or ends the hold. */
+void ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u);
+/* Writes version and size, for flush and fsync, of a hold that the caller has joined. Returns 0 or -errno. */
+int ec_hold_write_back(struct ec_op *op, struct ec_hold *h);
+/* Returns the children with the newest fragments. */
+child_set ec_good(struct ec_hold *h);
+/* Takes children out of the good ones; the hold ends with its last user. */
+void ec_blame(struct ec_hold *h, child_set which);
+/* Returns the size of the file now; of a hold that the caller has joined with NEEDS_INFO. */
+uint64_t ec_size(struct ec_hold *h);
+void ec_set_size(struct ec_hold *h, uint64_t size);
+/* Is there anything to write back? Of an inode whose hold the caller may not have joined. */
+bool ec_is_unwritten(struct disperse *d, struct inode *inode);
+/* Returns the size of the file as this mount knows it while it holds the lock; false: no lock. */
+bool ec_size_held(struct disperse *d, struct inode *inode, uint64_t *out);
+/* Ends the hold now, or after the last current user. */
+void ec_hurry(struct ec_hold *h);
+/* Ends all holds of the layer; returns when none is left. */
+void ec_holds_stop(struct disperse *d);
+/* The hold of an inode that the caller has joined. */
+struct ec_hold *ec_hold_of(struct disperse *d, struct inode *inode);
+
+/* Takes and drops the lock of `owner` on the inode on all children of `on`, in a domain. locks_take: returns
+ * the locked children, or 0 with *err (negative). */
+child_set ec_locks_take(const struct ec_op *op, struct inode *inode, const char *domain,
+                        const uint8_t owner[8], child_set on, int *err);
+void ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
+                   child_set on);
+
+/* ---- open-files.c ---------------------------------------------------------------------------- */
+
+int ec_fd_pool_init(void);
+struct ec_fd *ec_fd_ref(struct ec_fd *f);
+void ec_fd_unref(struct ec_fd *f);
+struct fd *ec_fd_child(const struct ec_fd *f, unsigned i);
+/* Returns the children on which the file is open. */
+child_set ec_fd_open(const struct ec_fd *f);
+/* Opens the file on children that have come up since. */
+void ec_fd_complete(struct ec_op *op);
+/* Makes the fd of an OPEN, OPENDIR or CREATE from the fds in the replies of `set`. Returns 0 or -ENOMEM. */
+int ec_fd_make(struct ec_op *op, struct fan *f, child_set set, struct inode *inode);
+void ec_fd_released(struct disperse *d, struct fd *fd, struct ec_fd *f);
+
+/* ---- read.c ---------------------------------------------------------------------------------- */
+
+/* Returns the child where reads of this file begin. */
+unsigned read_first_child(struct disperse *d, const struct inode *inode);
+/* Reads whole stripes from K of the children `from`, and decodes them to `out`; bytes behind the fragments'
+ * ends are zeros. Children that fail are added to *failed. is_internal: for a change of part of a stripe.
+ * Returns 0 or -errno. */
+int read_stripes(struct ec_op *op, struct inode *inode, child_set from, uint64_t first, size_t count,
+                 bool is_internal, unsigned char *out, child_set *failed);
+
+/* ---- write.c --------------------------------------------------------------------------------- */
+
+/* FTRUNCATE to 0 of the new fd in the reply of an OPEN with O_TRUNC. Returns 0 or -errno. */
+int write_truncate_opened(struct ec_op *op);
+
+/* ---- start functions of operations ----------------------------------------------------------- */
+
+void ec_lookup_go(struct ec_op *op);
+void ec_readv_go(struct ec_op *op);
+void ec_seek_go(struct ec_op *op);
+void ec_writev_go(struct ec_op *op);
+void ec_truncate_go(struct ec_op *op);
+void ec_fallocate_go(struct ec_op *op);
+void ec_discard_go(struct ec_op *op);
+void ec_stat_go(struct ec_op *op);
+void ec_one_go(struct ec_op *op);
+void ec_getxattr_go(struct ec_op *op);
+void ec_setattr_go(struct ec_op *op);
+void ec_setxattr_go(struct ec_op *op);
+void ec_entry_go(struct ec_op *op);
+void ec_link_go(struct ec_op *op);
+void ec_rename_go(struct ec_op *op);
+void ec_open_go(struct ec_op *op);
+void ec_opendir_go(struct ec_op *op);
+void ec_readdir_go(struct ec_op *op);
+void ec_flush_go(struct ec_op *op);
+void ec_fsync_go(struct ec_op *op);
+void ec_statfs_go(struct ec_op *op);
+void ec_lk_go(struct ec_op *op);
+void ec_locks_go(struct ec_op *op);
+void ec_ipc_go(struct ec_op *op);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* cluster/disperse: a file's stripes as fragments on N bricks, of which any K give the file back (an erasure
+ * code), in a client's graph between distribute and protocol/client. A child's place in `subvolumes` is the
+ * index of its fragments. The translator's name is the domain of its locks, and must be the same in all
+ * other clients and healers.
+ *
+ * This file has the options and the handling of child events. Every operation runs in a coroutine (fan.c
+ * has the table); disperse-internal.h lists the other files; hold.c says which states deaths leave. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "log/dump.h"
+#include "log/log.h"
+#include "xlators/cluster/disperse/disperse-internal.h"
+
+enum { EC_PATIENCE_MS = 10000 }; /* until a silent child counts as down */
+
+static const char *const read_policies[] = {"round-robin", "gfid-hash", NULL}; /* enum read_policy */
+
+static const struct option disperse_options[] = {
+    OPT_INT(struct disperse_conf, redundancy, "redundancy", "0", 0, 15),
+    OPT_BOOL(struct disperse_conf, eager_lock, "eager-lock", "on"),
+    OPT_BOOL(struct disperse_conf, other_eager_lock, "other-eager-lock", "on"),
+    OPT_INT(struct disperse_conf, kept_s, "eager-lock-timeout", "1", 1, 60),
+    OPT_INT(struct disperse_conf, other_kept_s, "other-eager-lock-timeout", "1", 1, 60),
+    OPT_BOOL(struct disperse_conf, is_optimistic, "optimistic-change-log", "on"),
+    OPT_BOOL(struct disperse_conf, writes_in_parallel, "parallel-writes", "on"),
+    OPT_INT(struct disperse_conf, cached_stripes, "stripe-cache", "4", 0, STRIPES_CACHED_MAX),
+    OPT_ENUM(struct disperse_conf, read_policy, "read-policy", "gfid-hash", read_policies),
+    OPT_INT(struct disperse_conf, quorum_count, "quorum-count", "0", 0, FAN_CHILDREN_MAX),
+    OPT_STR(struct disperse_conf, read_mask, "ec-read-mask", NULL),
+    OPT_IGNORED("background-heals"), /* the self-heal daemon heals */
+    OPT_IGNORED("heal-wait-qlength"),
+    OPT_IGNORED("self-heal-window-size"),
+    OPT_IGNORED("self-heal-daemon"),
+    OPT_IGNORED("iam-self-heal-daemon"),
+    OPT_IGNORED("heal-timeout"),
+    OPT_IGNORED("shd-max-threads"),
+    OPT_IGNORED("shd-wait-qlength"),
+    OPT_IGNORED("cpu-extensions"), /* the processor's best are chosen at the start */
+    OPT_END,
+};
+
+/* ---- child events ---------------------------------------------------------------------------- */
+
+/* Under the lock: sets the event to report to the parent. The set serves once K children are up and all
+ * have reported, or have been waited for: otherwise the first writes would leave children behind. Returns
+ * false if there is nothing to report. */
+static bool
+ec_parent_event(struct disperse *d, child_set was, child_set is, bool is_impatient, enum child_event *out)
+{
+    bool serves = children_count(is) >= d->data;
+
+    if (!d->has_told) {
+        if (d->reported != d->all && !is_impatient)
+            return false;
+        *out = serves ? CHILD_UP : d->refused && !is ? CHILD_REFUSED : CHILD_DOWN;
+    } else if (serves != d->was_serving) {
+        *out = serves ? CHILD_UP : CHILD_DOWN;
+    } else if (was != is && serves) {
+        *out = is & ~was ? CHILD_SOME_UP : CHILD_SOME_DOWN;
+    } else {
+        return false;
+    }
+    d->has_told = true;
+    d->was_serving = serves;
+    return true;
+}
+
+/* Records an event of the children of `which`. An empty set: children that have sent no event count as
+ * down. */
+static void
+ec_set_children_state(struct disperse *d, child_set which, enum child_event what)
+{
+    enum child_event event;
+
+    pthread_mutex_lock(&d->lock);
+    child_set was = atomic_load(&d->up), is = what == CHILD_UP ? was | which : was & ~which;
+
+    d->reported |= which;
+    d->refused = what == CHILD_REFUSED ? d->refused | which : d->refused & ~which;
+    atomic_store(&d->up, is);
+    if (was != is)
+        atomic_fetch_add(&d->generation, 1);
+    bool tells = ec_parent_event(d, was, is, !which, &event);
+    pthread_mutex_unlock(&d->lock);
+    if (tells)
+        xlator_tell_parent(d->xl, event);
+}
+
+static void
+disperse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
+{
+    struct disperse *d = xl->private;
+    unsigned i = 0;
+
+    while (i < d->count && xl->children[i] != child)
+        i++;
+    assert(i < d->count);
+    if (event == CHILD_UP || event == CHILD_DOWN || event == CHILD_REFUSED)
+        ec_set_children_state(d, CHILD(i), event);
+}
+
+static void
+ec_patience_ends(struct timer *t)
+{
+    ec_set_children_state(caa_container_of(t, struct disperse, patience), 0, CHILD_DOWN);
+}
+
+/* Another client waits for a lock of this mount: release the lock as soon as its users have ended. */
+static void
+disperse_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
+{
+    if (strcmp(domain, xl->name) != 0) {
+        xlator_tell_contended(xl, gfid, domain);
+        return;
+    }
+    struct inode *inode = inode_find(xl->graph->inodes, gfid);
+    struct ec_inode *ei = inode ? inode_ctx(inode, xl) : NULL;
+
+    if (ei)
+        ec_hurry(&ei->hold);
+    inode_unref(inode);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void
+disperse_fini(struct xlator *xl)
+{
+    struct disperse *d = xl->private;
+
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static int
+disperse_check_options(const struct disperse *d, struct reason *why)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    unsigned r = (unsigned)conf->redundancy;
+
+    if (d->count < 3 || d->count > FAN_CHILDREN_MAX)
+        return reason_set(why, -EINVAL, "%u subvolumes: 3 to %d are possible", d->count, FAN_CHILDREN_MAX);
+    if (r < 1 || d->count < 2 * r + 1)
+        return reason_set(why, -EINVAL, "option redundancy %u: 1 to %u are possible with %u subvolumes", r,
+                          (d->count - 1) / 2, d->count);
+    if (d->count - r > CODEC_DATA_MAX)
+        return reason_set(why, -EINVAL, "%u data bricks: %d are possible", d->count - r, CODEC_DATA_MAX);
+    if (conf->quorum_count)
+        return reason_set(why, -EOPNOTSUPP, "option quorum-count is not built");
+    if (conf->read_mask)
+        return reason_set(why, -EOPNOTSUPP, "option ec-read-mask is not built");
+    return 0;
+}
+
+/* Version 0, algorithm 0, words of 8 bits, N, R, and the bytes of a chunk in 24 bits. */
+static void
+set_shape(struct disperse *d)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+
+    d->redundancy = (unsigned)conf->redundancy;
+    d->data = d->count - d->redundancy;
+    d->stripe = (size_t)d->data * CODEC_CHUNK;
+    d->all = CHILDREN(d->count);
+    memcpy(d->config,
+           (unsigned char[]){0, 0, 8, (unsigned char)d->count, (unsigned char)d->redundancy, 0,
+                             CODEC_CHUNK >> 8, CODEC_CHUNK & 0xff},
+           sizeof d->config);
+}
+
+static int
+disperse_init(struct xlator *xl, struct reason *why)
+{
+    struct disperse *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return -ENOMEM;
+    d->xl = xl;
+    d->count = xl->child_count;
+    xl->private = d;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    CDS_INIT_LIST_HEAD(&d->holds);
+    timer_init(&d->patience, ec_patience_ends);
+    atomic_init(&d->generation, 1); /* 0 means no generation */
+    int err = disperse_check_options(d, why);
+
+    if (!err) {
+        set_shape(d);
+        err = ec_fd_pool_init() || ec_inode_pool_init() ? -ENOMEM : 0;
+    }
+    if (err) {
+        disperse_fini(xl);
+        xl->private = NULL;
+    }
+    return err;
+}
+
+/* A change of the redundancy would make all files unreadable. */
+static void
+disperse_reconfigured(struct xlator *xl, const void *old)
+{
+    const struct disperse_conf *conf = xlator_conf(xl);
+    const struct disperse *d = xl->private;
+
+    (void)old;
+    if ((unsigned)conf->redundancy != d->redundancy || conf->quorum_count || conf->read_mask)
+        log_event(LOG_ERROR, xl, "disperse-options-kept",
+                  "redundancy, quorum-count and ec-read-mask of a mounted volume do not change");
+}
+
+static int
+disperse_start(struct xlator *xl)
+{
+    timer_start(&((struct disperse *)xl->private)->patience, EC_PATIENCE_MS);
+    return 0;
+}
+
+/* The children are still connected: release all locks that are held. */
+static void
+disperse_stop(struct xlator *xl)
+{
+    struct disperse *d = xl->private;
+
+    timer_stop(&d->patience);
+    ec_holds_stop(d);
+}
+
+static void
+disperse_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
+{
+    (void)xl;
+    (void)inode;
+    ec_inode_free(ctx);
+}
+
+static void
+disperse_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
+{
+    ec_fd_released(xl->private, fd, ctx);
+}
+
+/* Names are as in a stock client's statedump where both report the same fact. */
+static void
+disperse_dump(struct xlator *xl, struct dump *dump)
+{
+    const struct disperse_conf *conf = xlator_conf(xl);
+    struct disperse *d = xl->private;
+    child_set up = atomic_load(&d->up);
+
+    pthread_mutex_lock(&d->lock);
+    unsigned holds = d->hold_count;
+    pthread_mutex_unlock(&d->lock);
+    dump_line(dump, "nodes", "%u", d->count);
+    dump_line(dump, "redundancy", "%u", d->redundancy);
+    dump_line(dump, "fragment_size", "%d", CODEC_CHUNK);
+    dump_line(dump, "stripe_size", "%zu", d->stripe);
+    dump_line(dump, "childs_up", "%u", children_count(up));
+    for (unsigned i = 0; i < d->count; i++) {
+        char key[32];
+
+        snprintf(key, sizeof key, "child_up[%u]", i);
+        dump_line(dump, key, "%d", up & CHILD(i) ? 1 : 0);
+    }
+    dump_line(dump, "read-policy", "%s", read_policies[conf->read_policy]);
+    dump_line(dump, "parallel-writes", "%d", conf->writes_in_parallel);
+    dump_line(dump, "stripe-cache", "%lld", (long long)conf->cached_stripes);
+    dump_line(dump, "cpu-extensions", "%s", codec_cpu_name(codec_best()));
+    dump_line(dump, "files-locked", "%u", holds);
+}
+
+const struct xlator_type cluster_disperse_xlator = {
+    .name = "cluster/disperse",
+    .options = disperse_options,
+    .conf_size = sizeof(struct disperse_conf),
+    .ops = &(const struct xlator_ops){.any = ec_start},
+    .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
+    .fans_out = true,
+    .init = disperse_init,
+    .reconfigured = disperse_reconfigured,
+    .start = disperse_start,
+    .stop = disperse_stop,
+    .fini = disperse_fini,
+    .notify = disperse_notify,
+    .contended = disperse_contended,
+    .inode_forget = disperse_inode_forget,
+    .fd_release = disperse_fd_release,
+    .dump = disperse_dump,
+};

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_a_SOURCES += \
+	xlators/cluster/disperse/all.c \
+	xlators/cluster/disperse/answers.c \
+	xlators/cluster/disperse/codec.c \
+	xlators/cluster/disperse/codec.h \
+	xlators/cluster/disperse/codec-kernel.h \
+	xlators/cluster/disperse/disperse.c \
+	xlators/cluster/disperse/disperse-internal.h \
+	xlators/cluster/disperse/entry.c \
+	xlators/cluster/disperse/fan.c \
+	xlators/cluster/disperse/hold.c \
+	xlators/cluster/disperse/lookup.c \
+	xlators/cluster/disperse/metadata.c \
+	xlators/cluster/disperse/open-files.c \
+	xlators/cluster/disperse/read.c \
+	xlators/cluster/disperse/readdir.c \
+	xlators/cluster/disperse/write.c
+
+check_PROGRAMS += xlators/cluster/disperse/test-codec
+xlators_cluster_disperse_test_codec_SOURCES = xlators/cluster/disperse/test-codec.c
+xlators_cluster_disperse_test_codec_LDADD = $(TEST_LIBS)
+EXTRA_DIST += xlators/cluster/disperse/vectors

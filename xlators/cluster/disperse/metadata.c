@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Attributes and extended attributes. Each child has the whole of them, so changes go to all good children
+ * and most reads to one; but the size is only in trusted.ec.size, which the hold knows, and the times of a
+ * file are the latest of all fragments. Applications neither see nor change trusted.ec.*.
+ *
+ * A change marks the children's dirty counter only if a child is missing or behind (hold.c). A mount that
+ * dies in a change with all children present leaves attributes that differ: LOOKUP and STAT then answer
+ * from the larger group. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "xlators/cluster/disperse/disperse-internal.h"
+
+static bool
+is_ec_key(const char *name)
+{
+    return name && strncmp(name, "trusted.ec.", 11) == 0;
+}
+
+static bool
+has_ec_key(const struct dict *d)
+{
+    dict_for_each (p, d) {
+        if (is_ec_key(p->key))
+            return true;
+    }
+    return false;
+}
+
+/* ---- STAT ------------------------------------------------------------------------------------ */
+
+void
+ec_stat_go(struct ec_op *op)
+{
+    struct ec_user u = {.end = UINT64_MAX, .is_shared = true};
+    int err = ec_join(op, op->inode, &u, NEEDS_INFO), ret;
+    struct fan f;
+
+    if (err) {
+        ec_fail(op, err);
+        return;
+    }
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    err = ec_ask(&f, op, ec_good(h), ec_fork, NULL);
+    if (!err) {
+        child_set good = answers_judge(op, &f, true, &ret);
+
+        err = ret < 0 ? ret : answers_take(op, &f, good);
+        if (good)
+            ec_blame(h, f.sent & ~f.unread & ~good);
+        fan_end(&f);
+    }
+    iatt_set_size(&op->stk->reply.stat, ec_size(h));
+    ec_finish(op, err);
+    ec_leave(op, op->inode, &u);
+}
+
+/* ---- operations that one child answers ------------------------------------------------------- */
+
+/* Returns whether the next child may know more. */
+static bool
+is_childs_own_failure(int ret)
+{
+    return ret == -ENOTCONN || ret == -ESTALE || ret == -ENOENT || ret == -EBADFD || ret == -EIO;
+}
+
+static int
+ask_one(struct ec_op *op, child_set left)
+{
+    unsigned first = read_first_child(op->d, op->inode);
+    int ret = -ENOTCONN;
+
+    for (unsigned n = 0; n < op->d->count; n++) {
+        unsigned i = (first + n) % op->d->count;
+
+        if (!(left & CHILD(i)))
+            continue;
+        ret = ec_call_child(op, i);
+        if (!is_childs_own_failure(ret))
+            break;
+    }
+    return ret;
+}
+
+void
+ec_one_go(struct ec_op *op)
+{
+    struct ec_user u = {.end = UINT64_MAX, .is_shared = true};
+    int err = ec_join(op, op->inode, &u, NEEDS_INFO);
+
+    if (err) {
+        ec_fail(op, err);
+        return;
+    }
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    err = ask_one(op, ec_good(h));
+    if (err >= 0) {
+        dict_hide_ec(op->stk->reply.dict);
+        iatt_set_size(&op->stk->reply.stat, ec_size(h));
+        iatt_set_size(&op->stk->reply.pre, ec_size(h));
+        iatt_set_size(&op->stk->reply.post, ec_size(h));
+    }
+    ec_finish(op, err);
+    ec_leave(op, op->inode, &u);
+}
+
+/* ---- xattrs ---------------------------------------------------------------------------------- */
+
+/* Sets the reply "(<EC:V-disperse-0> PLACE PLACE)", with the path on each child that is up. */
+static int
+ec_put_places(struct ec_op *op, const struct fan *f)
+{
+    const char *key = op->stk->call.name, *place[FAN_CHILDREN_MAX];
+    size_t size = strlen(op->d->xl->name) + sizeof "(<EC:>)";
+
+    for_each_child (i, f->good) {
+        const struct dict_pair *p = dict_find_text(f->stk[i]->reply.dict, key);
+
+        place[i] = p ? dict_pair_str(p) : NULL;
+        size += place[i] ? strlen(place[i]) + 1 : 0;
+    }
+    char *text = arena_alloc(&op->stk->arena, size);
+    struct dict *d = dict_new(&op->stk->arena);
+
+    if (!text || !d)
+        return -ENOMEM;
+    int at = snprintf(text, size, "(<EC:%s>", op->d->xl->name);
+    for_each_child (i, f->good)
+        at += place[i] ? snprintf(text + at, size - (size_t)at, " %s", place[i]) : 0;
+    snprintf(text + at, size - (size_t)at, ")");
+    op->stk->reply.dict = d;
+    return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
+}
+
+static void
+ec_pathinfo_go(struct ec_op *op)
+{
+    struct fan f;
+    int err = ec_ask(&f, op, atomic_load(&op->d->up), ec_fork, NULL);
+
+    if (!err) {
+        err = f.good ? ec_put_places(op, &f) : -ENOTCONN;
+        fan_end(&f);
+    }
+    ec_finish(op, err);
+}
+
+/* Names that each child must act on; the first success is the answer. */
+static void
+clear_locks_go(struct ec_op *op)
+{
+    struct fan f;
+    int ret, err = ec_ask(&f, op, atomic_load(&op->d->up), ec_fork, NULL);
+
+    if (!err) {
+        (void)answers_winner(&f, false, &ret);
+        err = f.good ? fan_copy_reply(&f, child_first(f.good), op->stk) : ret;
+        fan_end(&f);
+    }
+    ec_finish(op, err);
+}
+
+void
+ec_getxattr_go(struct ec_op *op)
+{
+    const char *name = op->stk->call.name;
+
+    if (is_ec_key(name))
+        ec_fail(op, -ENODATA);
+    else if (name && strcmp(name, "trusted.glusterfs.lockinfo") == 0)
+        ec_fail(op, -EOPNOTSUPP); /* locks do not move to another graph */
+    else if (name && (strcmp(name, "trusted.glusterfs.pathinfo") == 0 ||
+                      strcmp(name, "glusterfs.pathinfo") == 0))
+        ec_pathinfo_go(op);
+    else if (name &&
+             (strncmp(name, "glusterfs.clrlk", 15) == 0 || strncmp(name, "glusterfs.intrlk", 16) == 0))
+        clear_locks_go(op);
+    else
+        ec_one_go(op);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+void
+ec_setattr_go(struct ec_op *op)
+{
+    struct ec_user u = {.end = UINT64_MAX};
+    struct fan f;
+    int ret;
+
+    if (has_ec_key(op->stk->call.dict)) {
+        ec_fail(op, -EPERM);
+        return;
+    }
+    if (op->file)
+        ec_fd_complete(op);
+    int err = ec_join(op, op->inode, &u, NEEDS_INFO | COUNTS_METADATA);
+    if (err) {
+        ec_fail(op, err);
+        return;
+    }
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    err = ec_ask(&f, op, ec_good(h), ec_fork_held, NULL);
+    if (!err) {
+        child_set good = answers_judge(op, &f, true, &ret);
+
+        if (answers_show_waiter(&f, good))
+            ec_hurry(h);
+        err = ret < 0 ? ret : answers_take(op, &f, good);
+        ec_record(op, op->inode, COUNTS_METADATA, f.sent & ~f.unread, good, ret >= 0);
+        fan_end(&f);
+    }
+    iatt_set_size(&op->stk->reply.pre, ec_size(h));
+    iatt_set_size(&op->stk->reply.post, ec_size(h));
+    ec_finish(op, err);
+    ec_leave(op, op->inode, &u);
+}
+
+void
+ec_setxattr_go(struct ec_op *op)
+{
+    if (is_ec_key(op->stk->call.name))
+        ec_fail(op, -EPERM);
+    else if (dict_find_text(op->stk->call.dict, "trusted.glusterfs.lockinfo"))
+        ec_fail(op, -EOPNOTSUPP);
+    else
+        ec_setattr_go(op);
+}
