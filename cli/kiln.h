@@ -81,6 +81,8 @@ int show_options(const json_t *answer);
 int pools(const struct verb *v, int argc, char **argv);
 int tls(const struct verb *v, int argc, char **argv);
 int host(const struct verb *v, int argc, char **argv);
+int import(const struct verb *v, int argc, char **argv);
+int store(const struct verb *v, int argc, char **argv);
 int volume_create(const struct verb *v, int argc, char **argv);
 int volume_start(const struct verb *v, int argc, char **argv);
 int volume_stop(const struct verb *v, int argc, char **argv);
@@ -113,6 +115,9 @@ int completion(const struct verb *v, int argc, char **argv);
 /* mount.c: mounts the volume on a temporary folder, calls fn with that folder, and unmounts the volume.
  * Returns fn's result, or an exit status when the mount or the unmount fails. */
 int on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg);
+/* store.c: lets kilnd take over a volume whose bricks exist, and prints the result. Takes both arguments
+ * over; `options` may be NULL. Returns an exit status. */
+int adopt_volume(json_t *volume, json_t *options);
 /* kiln.c: prints the verb's usage on stderr. Returns KILN_USAGE. */
 int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

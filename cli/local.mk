@@ -18,6 +18,8 @@ kiln_SOURCES = \
 	cli/printable.h \
 	cli/show.c \
 	cli/host.c \
+	cli/import.c \
+	cli/store.c \
 	cli/tls.c \
 	cli/top.c \
 	cli/top.h \

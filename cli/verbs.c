@@ -134,6 +134,17 @@ const struct verb verbs[] = {
      "and\n"
      "have no brick.",
      1, 2, host},
+    {"store", "export [FILE] | import FILE",
+     "Write the definitions of all volumes to a file, or take them over",
+     "The file has the passwords of the volumes. import: volumes that kilnd does not have are stopped "
+     "volumes of\n"
+     "it afterwards; their bricks must exist. So volumes of one machine go to an etcd, and back.",
+     1, 2, store},
+    {"import", "glusterd [DIR]", "Take over the volumes of a stock glusterd",
+     "glusterd must be stopped, with its bricks, on all hosts. DIR (/var/lib/glusterd) is only read. The "
+     "volumes\n"
+     "keep bricks, ids, passwords and options; options that Kiln does not have are listed.",
+     1, 2, import},
     {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
      "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
      "The verb needs no kilnd.",

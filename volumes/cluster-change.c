@@ -232,12 +232,14 @@ check_new_volume(const struct volume *v, int64_t *layout, struct problem *why)
     return why->err;
 }
 
-/* Puts the CREATING volume into the store, bound to this host's lease. */
+/* Puts the new volume into the store; one that is CREATING is bound to this host's lease. */
 static int
 reserve_volume(const struct volume *v, int64_t *at, struct problem *why)
 {
-    int64_t lease = cluster_lease(), layout;
-    int err = lease ? 0 : problem_set(why, -EAGAIN, "this host has no lease of the store yet");
+    const bool is_leased = v->status == VOLUME_CREATING;
+    int64_t lease = is_leased ? cluster_lease() : 0, layout;
+    int err = lease || !is_leased ? 0
+                                  : problem_set(why, -EAGAIN, "this host has no lease of the store yet");
 
     for (unsigned i = 0; i < TRIES && !err; i++) {
         if ((err = check_new_volume(v, &layout, why)))
@@ -279,6 +281,19 @@ cluster_create(struct volume *v, struct problem *why)
     if (!err)
         log_event(LOG_INFO, NULL, "cluster-volume-created", "volume %s of %u bricks", v->name,
                   v->brick_count);
+    volume_free(v);
+    return err;
+}
+
+int
+cluster_adopt(struct volume *v, struct problem *why)
+{
+    int64_t at;
+    int err = cluster_check_store(why);
+
+    err = err ? err : volumes_check_own_paths(v, why);
+    err = err ? err : reserve_volume(v, &at, why);
+    err = err ? err : apply_on_hosts(v, at, true, why);
     volume_free(v);
     return err;
 }

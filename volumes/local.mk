@@ -57,6 +57,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/store-etcd.c \
 	volumes/store.h \
 	volumes/verb-host.c \
+	volumes/verb-store.c \
 	volumes/hooks.c \
 	volumes/hooks.h \
 	volumes/clear-locks.h \

@@ -42,6 +42,10 @@ int verb_host_remove(json_t *args, json_t **out, struct problem *why);
 /* Returns 0, or -EOPNOTSUPP with *why if this kilnd has no store. */
 int verbs_need_store(struct problem *why);
 
+/* verb-store.c */
+int verb_adopt(json_t *args, json_t **out, struct problem *why);
+int verb_store_export(json_t *args, json_t **out, struct problem *why);
+
 /* verb-heal.c */
 int verb_heal(json_t *args, json_t **out, struct problem *why);
 

@@ -364,6 +364,25 @@ volumes_make_here(struct volume *v, struct problem *why)
     return create_volume(v, false, why);
 }
 
+int
+volumes_adopt(struct volume *v, struct problem *why)
+{
+    struct entry *e = volumes_check_own_paths(v, why) ? NULL : reserve(v, why);
+
+    if (!e) {
+        volume_free(v);
+        return why->err;
+    }
+    int err = state_dir_save(state, v, NULL, why);
+    if (err) {
+        forget(e);
+        return err;
+    }
+    log_event(LOG_INFO, NULL, "volume-adopted", "volume %s of %u bricks", v->name, v->brick_count);
+    volumes_release(e);
+    return 0;
+}
+
 /* ---- start and stop -------------------------------------------------------------------------- */
 
 static int

@@ -53,6 +53,8 @@ void volumes_close(void);
 
 /* Consumes `v`, which must have the status CREATING, and sets `made` of its bricks. */
 int volumes_create(struct volume *v, struct problem *why);
+/* Takes over a volume whose bricks exist, with any status but CREATING and STARTED. Consumes `v`. */
+int volumes_adopt(struct volume *v, struct problem *why);
 /* `is_forced`: continue without bricks that cannot be attached; on a started volume, retry missing bricks. */
 int volumes_start(const char *name, bool is_forced, struct problem *why);
 int volumes_stop(const char *name, struct problem *why);
