@@ -88,6 +88,12 @@ xlators_cluster_replicate_test_replicate_crawl_SOURCES = xlators/cluster/replica
 xlators_cluster_replicate_test_replicate_crawl_LDFLAGS = $(WRAP_FOR_STARVING) -Wl,--wrap=sem_wait,--wrap=realloc
 xlators_cluster_replicate_test_replicate_crawl_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-names
+xlators_cluster_replicate_test_replicate_names_SOURCES = xlators/cluster/replicate/test-replicate-names.c \
+	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_names_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_names_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-events
 xlators_cluster_replicate_test_replicate_events_SOURCES = xlators/cluster/replicate/test-replicate-events.c \
 	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
