@@ -12,6 +12,7 @@
 # K + M bricks, of which any M may be missing.
 # FEATURES is `plain` (nothing above distribute), `utime` (consistent time stamps), or `default` (the default of a volume: those
 # and four performance layers). A mount without them does not see that one with them has changed a file: its times stay.
+# volfile_shard, if not empty: new files are kept in blocks of this size.
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
 # replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
@@ -147,6 +148,10 @@ volfile_client() {
     volfile_groups "$vol" "$layout" "${volfile_heal:-mount}" "$@"
     volfile_layer "$vol-dht" cluster/distribute "${volfile_tops[*]}" "force-migration off" "lock-migration off"
     below=$vol-dht
+    if [[ -n ${volfile_shard:-} ]]; then
+        volfile_layer "$vol-shard" features/shard "$below" "shard-block-size $volfile_shard"
+        below=$vol-shard
+    fi
     if [[ $features != plain ]]; then
         volfile_layer "$vol-utime" features/utime "$below" "noatime on"
         below=$vol-utime

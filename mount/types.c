@@ -2,15 +2,14 @@
 /* The types that a client's volfile may name. Built types become layers. The mount leaves the types of the
  * second table out of the graph, because these layers only save time or count, and neither bricks nor other
  * clients depend on such a layer. The mount refuses all other types by name, because such a layer decides the
- * place of data (features/shard), decides the contents (features/cdc, features/cloudsync), or shows other
- * files (features/snapview-client). */
+ * contents (features/cdc, features/cloudsync), or shows other files (features/snapview-client). */
 #include <string.h>
 
 #include "mount/types.h"
 
 extern const struct xlator_type cluster_disperse_xlator, cluster_distribute_xlator,
-    cluster_replicate_xlator, features_hard_xlator, features_read_only_xlator, features_utime_xlator,
-    mount_fuse_xlator, performance_write_behind_xlator, protocol_client_xlator;
+    cluster_replicate_xlator, features_hard_xlator, features_read_only_xlator, features_shard_xlator,
+    features_utime_xlator, mount_fuse_xlator, performance_write_behind_xlator, protocol_client_xlator;
 
 static const struct xlator_type *const built[] = {
     &cluster_disperse_xlator,
@@ -18,6 +17,7 @@ static const struct xlator_type *const built[] = {
     &cluster_replicate_xlator,
     &features_hard_xlator,
     &features_read_only_xlator,
+    &features_shard_xlator,
     &features_utime_xlator,
     &mount_fuse_xlator,
     &performance_write_behind_xlator,

@@ -30,7 +30,7 @@ with_layer() {
     volfile_layer top "$1" v "${@:2}"
 }
 
-for type in features/shard features/cdc; do
+for type in features/cloudsync features/cdc; do
     with_layer "$type" >"$T/other.vol"
     refuses "$type" 1 "the type $type is not built" -f "$T/other.vol" "$mnt"
 done

@@ -49,11 +49,11 @@ status=0
 join none x 2>"$T/refused.out" || status=$?
 is "$status" 1 "a mount that cannot be made is refused"
 cp "$T/a.vol" "$T/bad.vol"
-volfile_layer top features/shard a >>"$T/bad.vol"
+volfile_layer top features/cdc a >>"$T/bad.vol"
 status=0
 join bad x 2>"$T/refused.out" || status=$?
 is "$status" 1 "a mount that the process refuses exits with 1"
-t "the message names the unsupported layer" grep -q "features/shard is not built" "$T/refused.out"
+t "the message names the unsupported layer" grep -q "features/cdc is not built" "$T/refused.out"
 t_not "the refused volume is not mounted" mount_is_listed "$T/m/x"
 
 t "the helper of mount(8) is linked" ln -s "$KILN_MOUNT" "$T/mount.kiln"

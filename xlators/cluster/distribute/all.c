@@ -14,7 +14,10 @@
  * have old values, but clients read from the MDS. All other xattrs, and the root's: on all in parallel.
  *
  * GETXATTR: xattrs that must be the same are read from the MDS while it is up; other xattrs of all
- * subvolumes are joined, and the last value of a key counts. */
+ * subvolumes are joined, and the last value of a key counts.
+ *
+ * Locks of layers above (features/shard) are on the first subvolume, as those of stock's clients, which must
+ * meet them; ENOTCONN if that one is down. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -27,6 +30,8 @@ call_folder(const struct call_stack *stk)
     return stk->call.fd ? stk->call.fd->inode : stk->call.loc.inode;
 }
 
+enum { LOCKS_AT = 0 }; /* child with the locks of layers above */
+
 /* ---- on all in parallel ---------------------------------------------------------------------- */
 
 /* Returns whether the error does not fail the operation: the folder is missing on this subvolume, which the
@@ -35,6 +40,19 @@ static bool
 is_harmless_errno(int ret)
 {
     return ret == -ENOTCONN || ret == -ENOENT || ret == -ESTALE || ret == -EBADFD;
+}
+
+static xl_verdict
+call_on_one(const struct op *o, unsigned child)
+{
+    struct call_stack *one = dist_call_copy(o);
+    int err = dist_call_at(o, child, one);
+
+    if (err >= 0)
+        return dist_op_answer_with(o, one);
+    if (one)
+        call_stack_free(one);
+    return err;
 }
 
 struct sum {
@@ -292,18 +310,10 @@ static xl_verdict
 read_xattr(const struct op *o, struct inode *folder)
 {
     int mds = place_cached(o->d, folder);
-    struct call_stack *one;
 
     if (!is_counted(o->stk) || mds < 0 || !child_is_up(o->d, (unsigned)mds))
         return read_all_xattrs(o);
-    one = dist_call_copy(o);
-    int err = dist_call_at(o, (unsigned)mds, one);
-
-    if (err >= 0)
-        return dist_op_answer_with(o, one);
-    if (one)
-        call_stack_free(one);
-    return err;
+    return call_on_one(o, (unsigned)mds);
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
@@ -339,6 +349,11 @@ dist_all_go(struct xlator *xl, struct call_stack *stk)
     case FOP_getxattr:
     case FOP_fgetxattr:
         return read_xattr(&o, folder);
+    case FOP_inodelk:
+    case FOP_finodelk:
+    case FOP_entrylk:
+    case FOP_fentrylk:
+        return call_on_one(&o, LOCKS_AT);
     default:
         return -EOPNOTSUPP;
     }

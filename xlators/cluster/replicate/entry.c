@@ -232,6 +232,20 @@ mark_name(struct transaction *t, const struct op *op)
         transaction_mark(t, op->dir, op->name);
 }
 
+/* features/shard writes by anonymous fds, and passes the inode of a shard that it removes: the marks of the
+ * last writes are cleared before, because afterwards there is nothing to clear them on. */
+static void
+end_holds_of_removed(struct op *op)
+{
+    struct repl_inode *ri = op->fop == FOP_unlink && op->inode ? inode_ctx(op->inode, op->r->xl) : NULL;
+    struct hold *attributes = ri ? atomic_load(&ri->attributes) : NULL;
+
+    if (ri)
+        hold_end(op, op->inode, &ri->hold);
+    if (attributes)
+        hold_end(op, op->inode, attributes);
+}
+
 void
 entry_go(struct op *op)
 {
@@ -242,6 +256,7 @@ entry_go(struct op *op)
     struct writer w = {.start = hash, .end = hash + 1};
     struct transaction t;
 
+    end_holds_of_removed(op);
     if (shares_lock(op, ri)) {
         change_entry_sharing(op, ri, dir, &w, mark_name);
     } else {

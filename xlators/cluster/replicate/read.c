@@ -92,7 +92,7 @@ readable_children(struct op *op, child_set *out)
     if (!*out)
         return -EIO;
     *out &= atomic_load(&op->r->up);
-    if (op->fd) {
+    if (op->fd && !op->fd->is_anonymous) { /* an anonymous fd is open nowhere */
         if (!op->file)
             return -EBADFD;
         if (!(*out & repl_fd_open(op->file)))

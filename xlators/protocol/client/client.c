@@ -380,7 +380,10 @@ may_lack_gfid(const struct fop_call *call)
 {
     int64_t may = 0;
 
-    return call->fop == FOP_lookup && !dict_get_int(call->xdata, DICT_KEY_GFIDLESS_LOOKUP, &may) && may;
+    if (call->fop != FOP_lookup)
+        return false;
+    return dict_has(call->xdata, DICT_KEY_UNLINKED_LOOKUP) ||
+           (!dict_get_int(call->xdata, DICT_KEY_GFIDLESS_LOOKUP, &may) && may);
 }
 
 /* Processes a successful reply. Returns 0 or -errno. */

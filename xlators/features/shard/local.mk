@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+libkiln_xlators_a_SOURCES += \
+	xlators/features/shard/blocks.c \
+	xlators/features/shard/calls.c \
+	xlators/features/shard/data.c \
+	xlators/features/shard/file.c \
+	xlators/features/shard/hold.c \
+	xlators/features/shard/length.c \
+	xlators/features/shard/names.c \
+	xlators/features/shard/shard-internal.h \
+	xlators/features/shard/shard.c \
+	xlators/features/shard/sweep.c
