@@ -422,6 +422,12 @@ process_reply(struct client *c, struct call_stack *stk)
     case FOP_flush:
         held_locks_flushed(c, &call->gfid, &stk->caller.lk_owner);
         return 0;
+    case FOP_writev: /* a layer above would take all other bricks' writes for short ones */
+        if ((uint64_t)reply->op_ret <= call->payload_bytes)
+            return 0;
+        log_event(LOG_WARNING, c->xl, "client-write-too-long", "the brick has written %d bytes of %zu to %s",
+                  reply->op_ret, call->payload_bytes, GFID(&call->gfid));
+        return -EIO;
     case FOP_readv: /* more data than requested must not be passed on */
         if ((uint64_t)reply->op_ret > call->size) {
             reply->op_ret = (int32_t)call->size;

@@ -33,7 +33,7 @@ client_type_find(const char *name)
 /* ---- the brick ------------------------------------------------------------------------------- */
 
 static struct {
-    atomic_int logins, opens, releases, next_number, locks;
+    atomic_int logins, opens, releases, next_number, locks, writes_more;
     struct {
         uint32_t type;
         long long start, len, number;
@@ -116,7 +116,7 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
     case FOP_fsync:
     case FOP_flush:
         brick.last_number = c->fd_nr;
-        r->op_ret = fop == FOP_writev ? (int32_t)c->payload_bytes : 0;
+        r->op_ret = fop == FOP_writev ? (int32_t)c->payload_bytes + brick.writes_more : 0;
         break;
     default:
         r->stat.mode = r->post.mode = brick.mode;
@@ -435,6 +435,23 @@ open_along(struct fd *fd)
     call_stack_free(stk);
 }
 
+START_TEST(a_write_of_more_bytes_than_were_sent_fails)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct fd *fd = open_one(O_RDWR);
+
+    ck_assert_int_eq(ask(FOP_writev, fd), 1);
+    brick.writes_more = 1;
+    ck_assert_int_eq(ask(FOP_writev, fd), -EIO);
+    brick.writes_more = INT32_MAX - 1;
+    ck_assert_int_eq(ask(FOP_writev, fd), -EIO);
+    brick.writes_more = 0;
+    ck_assert_int_eq(ask(FOP_writev, fd), 1);
+    close_one(fd);
+}
+END_TEST
+
 START_TEST(a_passed_fd_gets_the_number)
 {
     mount_it("");
@@ -657,6 +674,7 @@ main(void)
     tcase_add_test(tc, create_makes_the_inode_of_the_reply);
     tcase_add_test(tc, an_object_without_a_gfid_fails_the_lookup);
     tcase_add_test(tc, impossible_attributes_fail_the_call);
+    tcase_add_test(tc, a_write_of_more_bytes_than_were_sent_fails);
     tcase_add_test(tc, a_passed_fd_gets_the_number);
     tcase_add_test(tc, an_fd_is_open_again_when_the_brick_is_back);
     tcase_add_test(tc, an_fd_that_cannot_be_reopened_uses_the_gfid_or_fails);
