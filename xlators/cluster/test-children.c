@@ -725,8 +725,9 @@ serve_write(struct child_call *c, struct stored_object *o)
     bool is_append = o->stat.size == offset;
 
     c->stk->reply.pre = o->stat;
+    if (end > STORED_DATA_MAX || end < offset)
+        return -EFBIG;
     if (!c->s->is_arbiter) {
-        must(end <= STORED_DATA_MAX);
         for (int i = 0; i < call->payload_count; i++) {
             memcpy(o->data + offset, call->payload[i].iov_base, call->payload[i].iov_len);
             offset += call->payload[i].iov_len;
@@ -747,6 +748,8 @@ static int
 serve_truncate(struct child_call *c, struct stored_object *o)
 {
     c->stk->reply.pre = o->stat;
+    if (c->stk->call.offset > STORED_DATA_MAX)
+        return -EFBIG;
     if (!c->s->is_arbiter)
         store_resize(c->s, o, c->stk->call.offset);
     c->stk->reply.post = o->stat;
@@ -761,6 +764,8 @@ serve_allocate(struct child_call *c, struct stored_object *o)
     uint64_t end = call->offset + call->size;
 
     c->stk->reply.pre = o->stat;
+    if (end > STORED_DATA_MAX || end < call->offset)
+        return -EFBIG;
     if (!c->s->is_arbiter && call->fop == FOP_zerofill && end > o->stat.size)
         store_resize(c->s, o, end);
     if (!c->s->is_arbiter && call->fop != FOP_fallocate && call->offset < o->stat.size) {
@@ -1047,6 +1052,14 @@ void
 child_call_answer(struct call_stack *stk, int ret)
 {
     scene.answered++;
+    if (ret < 0 && stk->reply.shortage) { /* as protocol/client answers without memory for the reply */
+        fd_unref(stk->reply.fd);
+        iobuf_unref(stk->reply.iobuf);
+        stk->reply =
+            (struct fop_reply){.op_ret = -1, .op_errno = ENOMEM, .shortage = stk->reply.shortage};
+        call_stack_unwind(stk);
+        return;
+    }
     if (ret < 0) {
         call_stack_fail(stk, -ret);
         return;

@@ -40,6 +40,7 @@ TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children-in
 	xlators/cluster/test-children.h xlators/cluster/test-children-internal.h
 WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
 
+TEST_LIES = xlators/cluster/test-lies.c xlators/cluster/test-lies.h
 # The same with allocations that fail on command (scene_starve).
 TEST_STARVING = $(TEST_CHILDREN) xlators/cluster/test-starving.c
 WRAP_FOR_STARVING = $(WRAP_FOR_CHILDREN) -Wl,--wrap=arena_alloc,--wrap=arena_zalloc,--wrap=arena_dup,--wrap=arena_printf,--wrap=coroutine_new,--wrap=malloc,--wrap=calloc,--wrap=reallocarray
@@ -99,3 +100,9 @@ xlators_cluster_replicate_test_replicate_events_SOURCES = xlators/cluster/replic
 	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
 xlators_cluster_replicate_test_replicate_events_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_events_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-lies
+xlators_cluster_replicate_test_replicate_lies_SOURCES = xlators/cluster/replicate/test-replicate-lies.c \
+	$(TEST_REPLICA_CHANGES) $(TEST_LIES) $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_lies_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_lies_LDADD = $(TEST_LIBS)
