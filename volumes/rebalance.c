@@ -175,6 +175,16 @@ take_notice(const json_t *notice)
     pthread_mutex_unlock(&lock);
 }
 
+/* A task that has ended is being saved as an operation on the volume. */
+static void
+await_savers(void)
+{
+    pthread_mutex_lock(&lock);
+    while (savers > 0 && !is_ending)
+        pthread_cond_wait(&saved, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
 void
 rebalance_begin(uint16_t port)
 {
@@ -255,12 +265,14 @@ begin_task(struct volume *fresh, void *arg, struct problem *why)
 int
 rebalance_start(const char *volume, const char *kind, struct problem *why)
 {
+    await_savers();
     return volumes_change(volume, begin_task, &(struct beginning){.kind = kind}, why);
 }
 
 int
 rebalance_start_drain(const char *volume, const struct volume *removed, struct problem *why)
 {
+    await_savers();
     return volumes_change(volume, begin_task, &(struct beginning){TASK_DRAIN, removed}, why);
 }
 
@@ -303,8 +315,8 @@ rebalance_status(const struct volume *v)
     const char *at = json_string_value(json_object_get(look, "state"));
     const char *state = volume_task_state(v);
 
-    if (is_running)
-        state = !at ? "waiting" : at;
+    if (is_running) /* until the end is saved */
+        state = !at || strcmp(at, "waiting") == 0 ? "waiting" : TASK_RUNNING;
     return json_pack("{ss ss so* so}", "kind", volume_task_kind(v), "state", state, "look", look, "leaving",
                      list_leaving(v));
 }
@@ -337,6 +349,7 @@ stop_task(struct volume *fresh, void *arg, struct problem *why)
 int
 rebalance_stop(const char *volume, bool is_drain, struct problem *why)
 {
+    await_savers();
     struct volume *v = volumes_find(volume, why);
     json_t *status = v ? rebalance_status(v) : NULL;
     struct stopping s = {is_drain, json_object_get(status, "look")};
@@ -347,8 +360,9 @@ rebalance_stop(const char *volume, bool is_drain, struct problem *why)
     return err;
 }
 
-int
-rebalance_check_drained(const struct volume *v, const struct volume *removed, struct problem *why)
+/* `v` as it is after the last save. */
+static int
+check_drained_bricks(const struct volume *v, const struct volume *removed, struct problem *why)
 {
     unsigned leaving = 0, named = 0;
 
@@ -368,4 +382,15 @@ rebalance_check_drained(const struct volume *v, const struct volume *removed, st
         problem_type(why, "kiln volume remove-brick %s BRICK... status", v->name);
     }
     return why->err;
+}
+
+int
+rebalance_check_drained(const char *volume, const struct volume *removed, struct problem *why)
+{
+    await_savers();
+    struct volume *v = volumes_find(volume, why);
+    int err = v ? check_drained_bricks(v, removed, why) : why->err;
+
+    volume_free(v);
+    return err;
 }

@@ -35,6 +35,6 @@ int rebalance_stop(const char *volume, bool is_drain, struct problem *why);
  * no memory. Waits for the process. */
 json_t *rebalance_status(const struct volume *v);
 /* Checks that the drain of exactly these bricks has completed. Returns 0 or -errno with *why. */
-int rebalance_check_drained(const struct volume *v, const struct volume *removed, struct problem *why);
+int rebalance_check_drained(const char *volume, const struct volume *removed, struct problem *why);
 
 #endif

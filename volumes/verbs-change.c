@@ -196,16 +196,6 @@ verb_add_bricks(json_t *args, json_t **out, struct problem *why)
     return err;
 }
 
-static int
-check_drained(const char *name, const struct volume *removed, struct problem *why)
-{
-    struct volume *v = volumes_find(name, why);
-    int err = v ? rebalance_check_drained(v, removed, why) : why->err;
-
-    volume_free(v);
-    return err;
-}
-
 /* "drained": only if the files of exactly these bricks have been moved. */
 int
 verb_remove_bricks(json_t *args, json_t **out, struct problem *why)
@@ -223,7 +213,7 @@ verb_remove_bricks(json_t *args, json_t **out, struct problem *why)
     if (!removed)
         return why->err;
     *out = json_pack("{ss}", "name", name);
-    int err = is_drained ? check_drained(name, removed, why) : 0;
+    int err = is_drained ? rebalance_check_drained(name, removed, why) : 0;
     err = err ? err : changes()->remove_bricks(name, removed, (unsigned)replica, why);
     volume_free(removed);
     return err;

@@ -5,6 +5,10 @@
  *     ─▶ leaving bricks detached ─▶ no data only on them? ─▶ remaining bricks accuse the new ones
  *     ─▶ new bricks attached ─▶ SAVED: takes effect ─▶ clients and the self-heal daemon notified
  *
+ * Bricks that a rebalance has drained are detached last, after the clients have left them: nothing is created
+ * on these bricks since the drain began, and a client that calls a detached brick would get an error, or
+ * would wait.
+ *
  * A failure undoes the steps so far. The leaving bricks are detached first, so that their contents do not
  * change after the check, and so that the self-heal daemon does not find the old brick complete and remove
  * the marks. */
@@ -12,7 +16,9 @@
 #include <fts.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
+#include "fs/brick-client.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
@@ -24,6 +30,8 @@
 #include "volumes/heal-pending.h"
 #include "volumes/volume-task.h"
 #include "volumes/volumes-internal.h"
+
+enum { CLIENTS_LEAVE_MS = 5000, POLL_MS = 20 };
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
@@ -300,16 +308,66 @@ restore_bricks(const struct brick_plan *plan, const struct volume *now)
         log_event(LOG_ERROR, NULL, "volume-bricks-back-again", "volume %s: %s", now->name, why.wrong);
 }
 
+/* Tells whether the plan only removes bricks of a started volume that a rebalance has drained. */
+static bool
+is_removal_of_drained(const struct brick_plan *plan, const struct volume *now)
+{
+    bool is = now->status == VOLUME_STARTED && !volume_task_is_running(now) && !plan->is_fewer_replicas;
+
+    for (unsigned i = 0; i < now->brick_count; i++)
+        is &= !plan->leaves[i] || volume_task_leaves(now, i);
+    return is && !has_any(plan->comes, plan->fresh->brick_count);
+}
+
+static bool
+has_clients(const struct volume *v, unsigned brick)
+{
+    struct graph *g = bricks_find(v->bricks[brick].path);
+
+    if (!g)
+        return false;
+    pthread_mutex_lock(&g->clients_lock);
+    bool has = !cds_list_empty(&g->clients);
+    pthread_mutex_unlock(&g->clients_lock);
+    graph_unpin(g);
+    return has;
+}
+
+/* Detaches drained bricks that are no bricks of the volume any more. */
+static void
+detach_drained(const struct volume *old, const bool *leaves)
+{
+    struct problem why;
+    bool has = true;
+
+    for (unsigned ms = 0; ms < CLIENTS_LEAVE_MS && has; ms += POLL_MS) {
+        has = false;
+        for (unsigned i = 0; i < old->brick_count; i++)
+            has |= leaves[i] && has_clients(old, i);
+        if (has)
+            usleep(POLL_MS * 1000);
+    }
+    brick_jobs_detach(old, leaves);
+    for (unsigned i = 0; i < old->brick_count; i++) {
+        if (leaves[i] && check_no_files(old->bricks[i].path, &why))
+            log_event(LOG_ERROR, NULL, "volume-bricks-late-file", "volume %s after the removal: %s",
+                      old->name, why.wrong);
+    }
+}
+
 static int
 do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
+    const bool is_drained = is_removal_of_drained(plan, e->now);
 
     /* Checks run first, so that a refused operation does not disturb clients. */
     if (check_leaving(plan, e->now, NULL, why) || check_new_places(plan, why) ||
         make_places(plan, e->now, why))
         return why->err;
-    int err = is_started ? exchange_bricks(plan, e->now, why) : check_leaving(plan, e->now, NULL, why);
+    int err = is_drained   ? brick_jobs_reconfigure(plan->fresh, e->now, volumes_prepare, why)
+              : is_started ? exchange_bricks(plan, e->now, why)
+                           : check_leaving(plan, e->now, NULL, why);
     if (!err && (err = volumes_save(plan->fresh, e->now, why)) && is_started)
         restore_bricks(plan, e->now);
     if (err && has_any(plan->comes, plan->fresh->brick_count))
@@ -351,12 +409,16 @@ run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
         err = do_plan(e, plan, why);
         (void)volumes_reserve_paths(e, NULL, why);
     }
+    struct volume *old = !err && is_removal_of_drained(plan, e->now) ? volume_copy(e->now) : NULL;
     if (!err) {
         log_event(LOG_INFO, NULL, "volume-bricks", "volume %s has %u bricks, replica %u", plan->fresh->name,
                   plan->fresh->brick_count, plan->fresh->replica);
         volumes_become(e, plan->fresh);
         plan->fresh = NULL;
     }
+    if (old)
+        detach_drained(old, plan->leaves);
+    volume_free(old);
     brick_plan_end(plan);
     volumes_release(e);
     return err;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""migrate_work.py MOUNT DIR: writes while files are moved between bricks. Each large file has two
+"""migrate_work.py MOUNT DIR [LARGE BYTES]: writes while files are moved between bricks. Each of LARGE large files of BYTES bytes has two
 descriptors, is written through both at random places, and read back; the program keeps the expected contents. New files are made
 all the while. As long as DIR/calm exists, only one large file is written a second: a copy that a write overtakes fails, and the
 rebalance copies the file again. After DIR/stop exists, all files are compared, and DIR/manifest gets the checksum of each file, for a
@@ -14,7 +14,8 @@ import threading
 import time
 
 MOUNT, DIR = sys.argv[1:3]
-LARGE, LARGE_BYTES, SMALL = 10, 16 << 20, 150
+LARGE, LARGE_BYTES = (int(word) for word in sys.argv[3:5]) if len(sys.argv) > 3 else (10, 16 << 20)
+SMALL = 150
 STOP = threading.Event()
 FAILED = []
 CONTENTS = {}  # path below MOUNT: its bytes

@@ -340,6 +340,20 @@ void linkto_own(const struct op *o, unsigned at, const struct iatt *file);
 /* Returns the child that a linkto file's reply names; -1: no child has that name. */
 int linkto_target(const struct dist *d, const struct call_stack *stk);
 
+/* ---- file.c ---------------------------------------------------------------------------------- */
+
+/* An xattr on a file that is being migrated: a client could not repeat a change on the copy. */
+#define MIGRATE_VETO_KEY "trusted.kiln.migrate.veto"
+/* Tell whether the attributes may be those of a file that is being copied to another subvolume, or of the
+ * remains after the copy. */
+bool file_is_copying(const struct iatt *a);
+bool file_is_copied(const struct iatt *a);
+/* Returns the subvolume that the file is being copied to from child `from`; -1: none; -2: one that this
+ * volfile does not have. */
+int file_copy_target(const struct op *o, struct inode *file, int from);
+/* Removes the mode bits of a file that is being copied from the reply to a LOOKUP. */
+void file_hide_copying(struct call_stack *stk);
+
 /* ---- space.c --------------------------------------------------------------------------------- */
 
 /* Returns the weight of each child for layouts, on the arena. NULL: out of memory. */

@@ -9,6 +9,11 @@
  *      subvolumes, its fd opened on the new one, and the call repeated there.
  * A file that has these mode bits for another reason lacks the xattr, and is left alone.
  *
+ * In step 1 the mode and the ACL are changed on the first subvolume only: on the other one they would make a
+ * file of the unfinished copy. The copier takes them over at its end. If the change cannot be repeated
+ * (the other subvolume is full or down, or unknown, because this client has not got the newest volfile), an
+ * xattr on the file makes the copier begin anew (kiln's rebalancer), or keeps the file here.
+ *
  * A file may have several fds, and only one of them may have seen the move: the other fds are opened on the
  * new subvolume before a call goes there. */
 #include <errno.h>
@@ -17,7 +22,7 @@
 
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-enum { COPYING = S_ISVTX | S_ISGID };
+enum { COPYING = S_ISVTX | S_ISGID, TARGET_UNKNOWN = -2 };
 
 static struct inode *
 call_file(const struct call_stack *stk)
@@ -27,16 +32,26 @@ call_file(const struct call_stack *stk)
 
 /* ---- a moved file ---------------------------------------------------------------------------- */
 
-static bool
-is_copying(const struct iatt *a)
+bool
+file_is_copying(const struct iatt *a)
 {
     return S_ISREG(a->mode) && (a->mode & COPYING) == COPYING;
 }
 
-static bool
-is_copied_mode(const struct iatt *a)
+bool
+file_is_copied(const struct iatt *a)
 {
     return S_ISREG(a->mode) && (a->mode & 07777) == S_ISVTX;
+}
+
+/* Returns whether the attributes in the reply are those of a file in the state `is`. Replies to changes of
+ * xattrs have attributes in their xdata. */
+static bool
+reply_shows(const struct fop_reply *r, bool (*is)(const struct iatt *a))
+{
+    const struct dict_pair *p = dict_find(r->xdata, DICT_KEY_IATT_IN_XATTR);
+
+    return is(&r->stat) || is(&r->post) || (p && p->type == DICT_IATT && is(p->v.iatt));
 }
 
 /* Returns whether the fd is open on the child, whose translator then has a context on the fd. */
@@ -76,7 +91,7 @@ open_fd_at(const struct op *o, unsigned child)
 static bool
 says_copied(const struct fop_reply *r)
 {
-    return r->op_ret >= 0 && (is_copied_mode(&r->stat) || is_copied_mode(&r->post));
+    return r->op_ret >= 0 && reply_shows(r, file_is_copied);
 }
 
 /* Returns whether the fd belongs to a former copy, which no lookup finds: the file is here, but has been
@@ -87,7 +102,7 @@ fd_is_of_former_copy(const struct op *o, const struct fop_reply *r, struct inode
     if (!o->stk->call.fd || o->stk->call.fd->is_anonymous || !says_copied(r))
         return false;
     struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_stat), file);
-    bool is = dist_call_at(o, child, stk) >= 0 && !is_copied_mode(&stk->reply.stat);
+    bool is = dist_call_at(o, child, stk) >= 0 && !file_is_copied(&stk->reply.stat);
 
     if (stk)
         call_stack_free(stk);
@@ -133,9 +148,8 @@ follow_moved_file(const struct op *o, struct inode *file, int was)
     return err;
 }
 
-/* Returns the subvolume that the file is being copied to; -1: none. */
-static int
-copy_target(const struct op *o, struct inode *file, int from)
+int
+file_copy_target(const struct op *o, struct inode *file, int from)
 {
     struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_getxattr), file);
     int target = -1;
@@ -147,6 +161,8 @@ copy_target(const struct op *o, struct inode *file, int from)
     if (dist_call_at(o, (unsigned)from, stk) >= 0) {
         stk->reply.xdata = stk->reply.dict;
         target = linkto_target(o->d, stk);
+        if (target < 0 && dict_has(stk->reply.dict, DICT_KEY_DHT_LINKTO))
+            target = TARGET_UNKNOWN;
     }
     if (stk)
         call_stack_free(stk);
@@ -156,26 +172,93 @@ copy_target(const struct op *o, struct inode *file, int from)
 static void
 strip_copying_bits(struct iatt *a)
 {
-    if (is_copying(a))
+    if (file_is_copying(a))
         a->mode &= ~(uint32_t)COPYING;
+}
+
+void
+file_hide_copying(struct call_stack *stk)
+{
+    if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
+        strip_copying_bits(&stk->reply.stat);
+}
+
+static bool
+changes_acl(const struct call_stack *stk)
+{
+    const char *name = stk->call.name ? stk->call.name : "";
+
+    return dict_find_text(stk->call.dict, "system.posix_acl_access") ||
+           (stk->call.fop != FOP_setxattr && strcmp(name, "system.posix_acl_access") == 0);
+}
+
+/* Returns whether the change must not be made on the copy. */
+static bool
+is_of_first_only(const struct call_stack *stk)
+{
+    switch (stk->call.fop) {
+    case FOP_setxattr:
+    case FOP_fsetxattr:
+    case FOP_removexattr:
+    case FOP_fremovexattr:
+        return changes_acl(stk);
+    case FOP_setattr:
+    case FOP_fsetattr:
+        return (stk->call.valid & ~SETATTR_MODE) == 0;
+    default:
+        return false;
+    }
+}
+
+static int
+repeat_change_at(const struct op *o, int target)
+{
+    int err = target < 0 ? -ENOTCONN : open_fd_at(o, (unsigned)target);
+    struct call_stack *stk = err ? NULL : dist_call_copy(o);
+
+    if (err)
+        return err;
+    if (stk && (stk->call.fop == FOP_setattr || stk->call.fop == FOP_fsetattr))
+        stk->call.valid &= ~SETATTR_MODE;
+    int ret = dist_call_once(o, (unsigned)target, dist_call_put_uint(stk, DICT_KEY_PROTECT_WRITES, 1));
+    return ret < 0 ? ret : 0;
+}
+
+/* Marks the file on its subvolume, because its copy lacks a change. Returns XL_DONE with the reply as it is;
+ * or -EAGAIN: the copy has become the file meanwhile. */
+static xl_verdict
+object_to_copy(const struct op *o, struct inode *file, int from)
+{
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_setxattr), file);
+    struct dict *set = stk ? dict_new(&stk->arena) : NULL;
+    int ret = set ? dict_set_text(set, MIGRATE_VETO_KEY, DICT_PTR, "1", 2) : -ENOMEM;
+
+    if (!ret)
+        stk->call.dict = set;
+    if (!ret)
+        ret = dist_call_at(o, (unsigned)from, stk);
+    bool is_late = ret >= 0 && reply_shows(&stk->reply, file_is_copied);
+    if (stk)
+        call_stack_free(stk);
+    return is_late ? -EAGAIN : ret < 0 ? ret : XL_DONE;
 }
 
 /* Step 1. */
 static xl_verdict
 repeat_on_copy(const struct op *o, struct inode *file, int from)
 {
-    int target = copy_target(o, file, from);
+    int target = file_copy_target(o, file, from);
 
-    if (target < 0 || target == from)
+    if (target == -1 || target == from)
         return XL_DONE;
-    if (fop_info[o->stk->call.fop].traits & FOP_WRITES) {
-        int err = open_fd_at(o, (unsigned)target);
+    if (fop_info[o->stk->call.fop].traits & FOP_WRITES && !is_of_first_only(o->stk) &&
+        repeat_change_at(o, target)) {
+        xl_verdict verdict = object_to_copy(o, file, from);
 
-        if (!err)
-            err = dist_call_once(o, (unsigned)target,
-                                 dist_call_put_uint(dist_call_copy(o), DICT_KEY_PROTECT_WRITES, 1));
-        if (err < 0)
-            return err; /* else the copy would lack the change */
+        if (verdict == -EAGAIN)
+            return follow_moved_file(o, file, from);
+        if (verdict != XL_DONE)
+            return verdict;
     }
     strip_copying_bits(&o->stk->reply.stat);
     strip_copying_bits(&o->stk->reply.pre);
@@ -201,8 +284,7 @@ may_have_moved(const struct fop_reply *r)
 {
     if (r->op_ret < 0)
         return r->op_errno == ENOENT || r->op_errno == ESTALE;
-    return is_copying(&r->stat) || is_copying(&r->post) || is_copied_mode(&r->stat) ||
-           is_copied_mode(&r->post);
+    return reply_shows(r, file_is_copying) || reply_shows(r, file_is_copied);
 }
 
 static xl_verdict

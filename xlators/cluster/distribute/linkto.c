@@ -87,20 +87,31 @@ linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char 
     return ret < 0 ? ret : 0;
 }
 
-/* Returns whether the file that the linkto file points to is being copied to the linkto file. */
-static bool
-is_copy_of_marked_file(const struct op *o, unsigned at, const struct call_stack *link, struct inode *parent,
-                       const char *name)
+enum linkto_use { LINKTO_UNUSED, LINKTO_REMAINS, LINKTO_USED };
+
+/* Returns LINKTO_USED if the file that the linkto file points to is being copied to the linkto file, or if
+ * that is not known; LINKTO_REMAINS if the file is there, so that the linkto file has no contents of its
+ * own. */
+static enum linkto_use
+linkto_find_use(const struct op *o, unsigned at, const struct call_stack *link, struct inode *parent,
+                const char *name)
 {
     int target = linkto_target(o->d, link);
     struct call_stack *stk = target < 0 ? NULL : lookup_call(o, parent, name, NULL, true);
     int ret = target < 0 ? -ENOENT : dist_call_at(o, (unsigned)target, stk);
-    /* a target that does not answer may have the marked file */
-    bool is = ret < 0 ? ret != -ENOENT && ret != -ESTALE : linkto_target(o->d, stk) == (int)at;
+    enum linkto_use use = ret == -ENOENT || ret == -ESTALE ? LINKTO_UNUSED : LINKTO_USED;
 
+    if (ret >= 0) {
+        const struct iatt *a = &stk->reply.stat;
+        bool is_same = !reply_is_linkto(stk) && gfid_equal(&a->gfid, &link->reply.stat.gfid);
+
+        use = linkto_target(o->d, stk) == (int)at && (file_is_copying(a) || !is_same) ? LINKTO_USED
+              : is_same                                                              ? LINKTO_REMAINS
+                                                                                     : LINKTO_UNUSED;
+    }
     if (stk)
         call_stack_free(stk);
-    return is;
+    return use;
 }
 
 int
@@ -109,10 +120,13 @@ linkto_remove_unused(const struct op *o, unsigned at, struct inode *parent, cons
     struct call_stack *link = lookup_call(o, parent, name, NULL, true);
     int ret = dist_call_at(o, at, link), err = ret < 0 ? ret : 0;
 
-    if (!err && (!reply_is_linkto(link) || is_copy_of_marked_file(o, at, link, parent, name)))
+    enum linkto_use use =
+        !err && reply_is_linkto(link) ? linkto_find_use(o, at, link, parent, name) : LINKTO_USED;
+
+    if (!err && use == LINKTO_USED)
         err = -EBUSY;
-    if (!err)
-        err = linkto_remove(o, at, parent, name, true);
+    if (!err) /* clients that have the remains of a moved file open find the file */
+        err = linkto_remove(o, at, parent, name, use == LINKTO_UNUSED);
     if (link)
         call_stack_free(link);
     return err;

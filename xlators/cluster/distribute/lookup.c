@@ -147,6 +147,7 @@ found_file(const struct op *o, struct inode *parent, const char *name, unsigned 
         struct found *out)
 {
     *out = (struct found){.reply = stk, .cached = (int)child};
+    file_hide_copying(stk);
     out->inode = link_inode(o, parent, name, &stk->reply.stat);
     return out->inode ? place_set(o->d, out->inode, (int)child) : -ENOMEM;
 }

@@ -18,6 +18,8 @@
  *   6. D gets the ACL and the mode: D is a file, and complete. Its linkto xattr shows that S is not yet
  *      switched.
  *   7. The switch: S gets the mode of a linkto file. Clients that use S now look the file up, and find D.
+ *      If the reply shows that a client could not repeat a change (MIGRATE_VETO_KEY), or that S had lost the
+ *      mark to a change of its mode, the switch is taken back at once, before a client can have written to D.
  *   8. Owner, mode and xattrs of S as of the switch are compared with D's, and repaired.
  *   9. D loses the xattr linkto. S is truncated and its name is removed, if it is a linkto file. Unlock.
  *
@@ -230,7 +232,12 @@ migrate_lookup_call(const struct migrating *g, bool wants_counts)
 
     if (!wants_counts)
         return dist_call_put_int(stk, DICT_KEY_CLEAN_WRITEXATTR, 1);
-    return dist_call_put_uint(stk, DICT_KEY_POSIXLK_COUNT, 1);
+    stk = dist_call_put_uint(stk, DICT_KEY_POSIXLK_COUNT, 1);
+    if (stk && dict_set_text_int(stk->call.xdata, MIGRATE_VETO_KEY, 0)) {
+        call_stack_free(stk);
+        return NULL;
+    }
+    return stk;
 }
 
 static void
@@ -358,9 +365,11 @@ wait_for_writers(const struct migrating *g)
 }
 
 static int
-mark_source(struct migrating *g)
+mark_source(struct migrating *g, bool has_veto)
 {
-    int err = migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MARK ? &g->mode : NULL);
+    int err = has_veto ? migrate_remove_xattr(g, g->m->from, MIGRATE_VETO_KEY) : 0;
+
+    err = err ? err : migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MARK ? &g->mode : NULL);
 
     err = err ? err : migrate_set_mode(g, g->m->from, g->mode | MARK, NULL);
     err = err ? err : wait_for_writers(g);
@@ -693,7 +702,7 @@ copy_attributes(struct migrating *g)
                            SETATTR_UID | SETATTR_GID | SETATTR_ATIME | SETATTR_MTIME, NULL);
 }
 
-/* Also finds out whether the name is still there. */
+/* Finds out whether the file is still there, and whether its copy lacks changes. */
 static int
 check_locks(const struct migrating *g)
 {
@@ -702,10 +711,12 @@ check_locks(const struct migrating *g)
 
     if (!err && !gfid_equal(&stk->reply.stat.gfid, &g->m->file->gfid))
         err = -ENOENT;
-    if (!err && has_posix_locks(stk)) {
-        g->m->stays = "an application has locked it";
+    if (!err && dict_find_text(stk->reply.xdata, MIGRATE_VETO_KEY))
+        err = -EBUSY;
+    if (!err && (g->m->stays = stk->reply.stat.nlink > 1    ? "it has several names"
+                               : has_posix_locks(stk) ? "an application has locked it"
+                                                      : NULL))
         err = -EAGAIN;
-    }
     if (stk)
         call_stack_free(stk);
     return err;
@@ -767,12 +778,39 @@ is_removed(const struct migrating *g)
     return err == -ENOENT || err == -ESTALE;
 }
 
+/* Step 7. Sets *before to the attributes of S before the switch. */
+static int
+switch_source(const struct migrating *g, struct iatt *before)
+{
+    struct call_stack *stk = dist_call_put_int(migrate_call(g, FOP_setattr), DICT_KEY_INTERNAL_CTX, 1);
+    int ret = stk ? dict_set_text_int(stk->call.xdata, MIGRATE_VETO_KEY, 0) : -ENOMEM;
+
+    if (!ret) {
+        stk->call.stbuf.mode = LINKTO_MODE;
+        stk->call.valid = SETATTR_MODE;
+        ret = dist_call_at(g->o, g->m->from, stk);
+    }
+    bool is_missing_changes = false;
+    if (ret >= 0) {
+        *before = stk->reply.pre;
+        is_missing_changes =
+            (before->mode & MARK) != MARK || dict_find_text(stk->reply.xdata, MIGRATE_VETO_KEY);
+    }
+    if (stk)
+        call_stack_free(stk);
+    if (!is_missing_changes)
+        return ret < 0 ? ret : 0;
+    int err = migrate_set_mode(g, g->m->from, before->mode & 07777, NULL);
+    err = err ? err : migrate_set_mode(g, g->m->to, S_ISVTX, NULL);
+    return err ? err : -EBUSY;
+}
+
 /* Steps 7 to 9. */
 static int
 switch_to_copy(struct migrating *g)
 {
     struct iatt before = {0};
-    int err = migrate_set_mode(g, g->m->from, S_ISVTX, &before);
+    int err = switch_source(g, &before);
 
     if ((err == -ENOENT || err == -ESTALE) && is_removed(g)) {
         (void)migrate_at(g, g->m->to, migrate_name_call(g, FOP_unlink));
@@ -783,9 +821,10 @@ switch_to_copy(struct migrating *g)
     (void)place_set(g->o->d, g->m->file, (int)g->m->to);
     err = repair_copy(g, &before);
     err = err ? err : migrate_remove_xattr(g, g->m->to, linkto_key);
-    if (!err) /* removes the mark of clients' writes, too */
+    err = err ? err : remove_source(g);
+    if (!err) /* removes the mark of clients' writes */
         (void)migrate_at(g, g->m->to, migrate_lookup_call(g, false));
-    return err ? err : remove_source(g);
+    return err;
 }
 
 /* ---- an attempt with another target ---------------------------------------------------------- */
@@ -828,7 +867,7 @@ migrate_copy(struct migrating *g, const struct both *b)
     int err = make_copy(g, b);
 
     err = err ? err : migrate_open(g);
-    err = err ? err : mark_source(g);
+    err = err ? err : mark_source(g, dict_find_text(b->source->reply.xdata, MIGRATE_VETO_KEY));
     err = err ? err : copy_data(g);
     err = err ? err : copy_size(g);
     err = err ? err : migrate_copy_xattrs(g);
@@ -859,8 +898,8 @@ migrate_locked(struct migrating *g)
         if (err)
             unmark_source(g, true);
     }
-    if (!err)
-        err = switch_to_copy(g);
+    if (!err && (err = switch_to_copy(g)) == -EBUSY)
+        unmark_source(g, true);
     both_end(&b);
     return err;
 }

@@ -13,12 +13,18 @@
  * announce that at the login, and if all bricks of the subvolume have, the lock is not taken.
  * `unlink-takes-migrate-lock` (default auto): on takes the lock always, off never.
  *
+ * A rebalance may have moved the file to the hashed subvolume meanwhile, or may be about to end its copy
+ * there. The reply's attributes show that, or the hashed subvolume has no linkto file: then the name is
+ * looked up again, and if the same file has the name, the name is removed there, too.
+ *
  * LINK: if the new name's hashed subvolume is not the file's, first a linkto file there; then LINK on the
  * cached subvolume; then the linkto file gets the file's owner. If LINK fails, the linkto file is removed
  * again. */
 #include <errno.h>
 
 #include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { LINK_TRIES = 3 };
 
 /* ---- UNLINK ---------------------------------------------------------------------------------- */
 
@@ -84,10 +90,37 @@ unlink_at(const struct op *o, const struct target *t, struct call_stack **out)
     *out = NULL;
     if (err)
         return err;
-    *out = dist_call_copy(o);
+    *out = dist_call_put_int(dist_call_copy(o), DICT_KEY_IATT_IN_XATTR, 1);
     err = dist_call_at(o, (unsigned)t->cached, *out);
     dist_locks_drop(o, &lock, count);
     return err;
+}
+
+/* Returns whether the removed object was a file under migration, or its remains. */
+static bool
+was_moving(const struct call_stack *done)
+{
+    const struct dict_pair *p = dict_find(done->reply.xdata, DICT_KEY_IATT_IN_XATTR);
+
+    return p && p->type == DICT_IATT && (file_is_copying(p->v.iatt) || file_is_copied(p->v.iatt));
+}
+
+/* Removes the name of the same file on the subvolume that has it now. */
+static void
+unlink_moved(const struct op *o, const struct target *t)
+{
+    const struct loc *loc = &o->stk->call.loc;
+    struct target now = {.cached = -1};
+    struct call_stack *done = NULL;
+    struct layout *fresh = NULL;
+
+    if (!folder_layout_fresh(o, loc->parent, &fresh) && !lookup_target(o, &now) &&
+        gfid_equal(&now.inode->gfid, &t->inode->gfid))
+        (void)unlink_at(o, &now, &done);
+    layout_unref(fresh);
+    inode_unref(now.inode);
+    if (done)
+        call_stack_free(done);
 }
 
 xl_verdict
@@ -109,9 +142,13 @@ dist_unlink_go(struct xlator *xl, struct call_stack *stk)
             err = unlink_at(&o, &t, &done);
     }
     if (err >= 0) {
+        bool moves = was_moving(done);
+
         inode_unlink(xl->graph->inodes, loc->parent, loc->name);
         if (t.hashed >= 0 && t.hashed != t.cached)
-            (void)linkto_remove(&o, (unsigned)t.hashed, loc->parent, loc->name, false);
+            moves |= linkto_remove(&o, (unsigned)t.hashed, loc->parent, loc->name, false) == -EBUSY;
+        if (moves)
+            unlink_moved(&o, &t);
     }
     inode_unref(t.inode);
     if (err >= 0)
@@ -123,10 +160,45 @@ dist_unlink_go(struct xlator *xl, struct call_stack *stk)
 
 /* ---- LINK ------------------------------------------------------------------------------------ */
 
+/* After a LINK on child `cached`: gives the copy of a file that is being migrated the name, too. Returns 0;
+ * -EAGAIN: the name was given to the remains of a file that is elsewhere by now, and is removed again. */
+static int
+link_copy(const struct op *o, int cached, const struct iatt *file)
+{
+    const struct loc *to = &o->stk->call.loc2;
+    struct inode *inode = o->stk->call.loc.inode;
+    int target = file_is_copying(file) ? file_copy_target(o, inode, cached) : -1;
+
+    if (file_is_copied(file) && file_copy_target(o, inode, cached) != -1) {
+        (void)linkto_remove(o, (unsigned)cached, to->parent, to->name, false);
+        return -EAGAIN;
+    }
+    /* Without the name on the copy, the copier sees a file of two names, which stays. */
+    if (target >= 0 && target != cached)
+        (void)dist_call_once(o, (unsigned)target, dist_call_copy(o));
+    return 0;
+}
+
+static xl_verdict link_once(const struct op *o, struct call_stack *stk);
+
 xl_verdict
 dist_link_go(struct xlator *xl, struct call_stack *stk)
 {
     struct op o = dist_op_of(xl, stk);
+    xl_verdict verdict = link_once(&o, stk);
+
+    for (unsigned n = 0; n < LINK_TRIES && verdict == -EAGAIN; n++) {
+        (void)place_set(o.d, stk->call.loc.inode, -1);
+        verdict = link_once(&o, stk);
+    }
+    return verdict == -EAGAIN ? -ESTALE : verdict;
+}
+
+static xl_verdict
+link_once(const struct op *op, struct call_stack *stk)
+{
+    struct op o = *op;
+    struct xlator *xl = o.d->xl;
     const struct loc *to = &stk->call.loc2;
     int cached = lookup_cached(&o, stk->call.loc.inode);
     int hashed = cached < 0 ? cached : folder_hashed(&o, to->parent, to->name), err = 0;
@@ -140,6 +212,8 @@ dist_link_go(struct xlator *xl, struct call_stack *stk)
 
     if (!err)
         err = dist_call_at(&o, (unsigned)cached, done);
+    if (err >= 0)
+        err = link_copy(&o, cached, &done->reply.stat);
     if (err >= 0) {
         inode_unref(inode_link(xl->graph->inodes, to->parent, to->name, &done->reply.stat));
         if (hashed != cached)

@@ -21,13 +21,29 @@ setattr_owner(struct posix_obj *obj, int valid, const struct iatt *to)
     return posix_obj_chown(obj, uid, gid);
 }
 
+enum { MIGRATION_BITS = S_ISVTX | S_ISGID };
+
+/* Returns the mode to set. While distribute moves a file to another brick, the mode of the file and that of
+ * its unfinished copy show the state (client 2.20): a change by a user must not end that state. */
+static uint32_t
+mode_to_set(const struct call_stack *stk, struct posix_obj *obj, const struct inode *inode)
+{
+    uint32_t was = stk->reply.pre.mode & 07777, mode = stk->call.stbuf.mode & 07777;
+    bool is_marked = (was & MIGRATION_BITS) == MIGRATION_BITS, is_linkto = was == S_ISVTX;
+
+    if (!S_ISREG(inode->type) || stk->caller.pid < 0 || (!is_marked && !is_linkto) ||
+        posix_obj_getxattr(obj, POSIX_XATTR_LINKTO, NULL, 0) < 0)
+        return mode;
+    return is_linkto ? was : mode | MIGRATION_BITS;
+}
+
 static int
-setattr_mode(struct posix_obj *obj, const struct inode *inode, const struct iatt *to)
+setattr_mode(const struct call_stack *stk, struct posix_obj *obj, const struct inode *inode)
 {
     /* A symlink has no mode to change; that is not an error. */
     if (inode->type == S_IFLNK)
         return 0;
-    return posix_obj_chmod(obj, to->mode & 07777);
+    return posix_obj_chmod(obj, mode_to_set(stk, obj, inode));
 }
 
 static struct timespec
@@ -53,15 +69,16 @@ setattr_times(struct posix_obj *obj, int valid, const struct iatt *to)
 #define SETATTR_TIMES (SETATTR_ATIME | SETATTR_MTIME | SETATTR_ATIME_NOW | SETATTR_MTIME_NOW)
 
 static int
-set_all(struct posix_obj *obj, const struct inode *inode, int valid, const struct iatt *to)
+set_all(const struct call_stack *stk, struct posix_obj *obj, const struct inode *inode)
 {
-    int r = 0;
+    const struct iatt *to = &stk->call.stbuf;
+    int valid = stk->call.valid, r = 0;
 
     /* valid 0: only the ctime changes. */
     if (valid & SETATTR_OWNER || valid == 0)
         r = setattr_owner(obj, valid, to);
     if (r == 0 && valid & SETATTR_MODE)
-        r = setattr_mode(obj, inode, to);
+        r = setattr_mode(stk, obj, inode);
     if (r == 0 && valid & SETATTR_TIMES)
         r = setattr_times(obj, valid, to);
     return r;
@@ -93,7 +110,7 @@ setattr_change(struct xlator *xl, struct call_stack *stk, struct posix_obj *obj,
     int r = posix_iatt(xl, obj, inode, &stk->reply.pre, NULL);
 
     if (r == 0)
-        r = set_all(obj, inode, valid, &to);
+        r = set_all(stk, obj, inode);
     if (r == 0) {
         valid = mdata_valid(&stk->caller, valid, &to);
         r = posix_mdata_setattr(xl, &stk->caller, obj, inode, valid, &to, NULL);
