@@ -21,6 +21,7 @@
 #include "base/rights.h"
 #include "data/dict.h"
 #include "event/pump.h"
+#include "event/spawner.h"
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/brick-ops.h"
@@ -31,6 +32,7 @@
 #include "glusterfsd/management.h"
 #include "glusterfsd/notify.h"
 #include "glusterfsd/questions.h"
+#include "glusterfsd/sandbox.h"
 #include "glusterfsd/volfiles.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
@@ -43,6 +45,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "volumes/front.h"
+#include "volumes/healer.h"
 #include "volumes/verbs.h"
 #include "xlators/protocol/server/server.h"
 
@@ -367,6 +370,7 @@ start(void)
     err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
+    sandbox_watch();
     if ((status = begin()) || (status = open_state()) || (status = listen_for_questions()) ||
         (status = attach_all()) ||
         (status = learn_of_process()) || (status = listen_for_clients()))
@@ -392,7 +396,10 @@ stop(void)
     bricks_detach_all();
     front_close();
     brick_ops_free();
+    spawner_end();
+    sandbox_unwatch();
     workers_stop();
+    sandbox_report();
     rcu_barrier();
     mem_pools_fini();
 }
@@ -535,6 +542,32 @@ show_folder(void)
     return is_of_glusterd ? open(options.brick_names[0], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
+/* In the spawner. */
+static int
+confine_programs(void *arg)
+{
+    return sandbox_enter(SANDBOX_PROGRAMS, options.sandbox, arg);
+}
+
+/* Without a kernel that takes the filter kilnd serves, unless the operator has asked for the sandbox. */
+static int
+enter_sandbox(void)
+{
+    struct reason why = {""};
+    int err = 0;
+
+    if (options.sandbox == SANDBOX_OFF)
+        return 0;
+    if (options.state_dir && (err = spawner_begin(confine_programs, &why)))
+        reason_set(&why, err, "the process that starts programs: %s", strerror(-err));
+    err = err ? err : sandbox_enter(SANDBOX_BRICKS, options.sandbox, &why);
+    if (err && options.is_sandbox_given)
+        return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
+    if (err)
+        log_event(LOG_WARNING, NULL, "sandbox-missing", "kilnd serves without its sandbox: %s", why.text);
+    return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -564,10 +597,12 @@ main(int argc, char **argv)
               KILN_ALLOCATOR, options.volfile_count);
     for (unsigned i = 0; i < options.ignored_count; i++)
         log_event(LOG_INFO, NULL, "option-ignored", "%s means nothing here: ignored", options.ignored[i]);
-    rcu_register_thread();
     daemon_raise_descriptor_limit();
+    status = enter_sandbox();
+    healer_set_sandbox(sandbox_mode_name(options.sandbox));
+    rcu_register_thread();
     int folder = show_folder();
-    if (options.pid_path && (err = pidfile_write(options.pid_path)))
+    if (!status && options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));
     if (!status)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "glusterfsd/daemon.h"
+#include "glusterfsd/sandbox.h"
 #include "volumes/cluster.h"
 
 #define KILND_BRICKS_MAX 4096
@@ -40,6 +41,8 @@ struct kilnd_options {
     bool is_strict;           /* --strict-features */
     bool is_secure_given, is_secure; /* --secure-mgmt */
     bool is_check;            /* --check */
+    bool is_sandbox_given;    /* --sandbox */
+    enum sandbox_mode sandbox;
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */

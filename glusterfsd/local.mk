@@ -33,6 +33,10 @@ kilnd_SOURCES = \
 	glusterfsd/options.c \
 	glusterfsd/questions.c \
 	glusterfsd/questions.h \
+	glusterfsd/sandbox.c \
+	glusterfsd/sandbox.h \
+	glusterfsd/sandbox-calls.c \
+	glusterfsd/sandbox-calls.h \
 	glusterfsd/status.c \
 	glusterfsd/statedump.c \
 	glusterfsd/statedump-json.c \
@@ -43,7 +47,7 @@ kilnd_SOURCES = \
 	glusterfsd/top-sample.c \
 	glusterfsd/top-sample.h
 # The allocator first: it takes malloc's place.
-kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
+kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
 glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c glusterfsd/brick-types.c
@@ -66,3 +70,6 @@ glusterfsd_test_top_sample_LDADD = $(TEST_LIBS)
 check_PROGRAMS += glusterfsd/test-config
 glusterfsd_test_config_SOURCES = glusterfsd/test-config.c glusterfsd/config.c
 glusterfsd_test_config_LDADD = $(TEST_LIBS)
+check_PROGRAMS += glusterfsd/test-sandbox
+glusterfsd_test_sandbox_SOURCES = glusterfsd/test-sandbox.c glusterfsd/sandbox.c glusterfsd/sandbox-calls.c
+glusterfsd_test_sandbox_LDADD = $(TEST_LIBS) $(SANDBOX_LIBS)

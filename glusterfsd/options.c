@@ -49,6 +49,7 @@ enum {
     KEY_SERVER_TRANSPORT,
     KEY_DEBUG,
     KEY_SECURE,
+    KEY_SANDBOX,
     KEY_CONFIG,
     KEY_CHECK,
     KEY_IGNORED,
@@ -127,6 +128,10 @@ static const struct argp_option table[] = {
     {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
      "Encrypt connections to glusterd and of clients that ask for volfiles (default: on if "
      "/var/lib/glusterd/secure-access exists)",
+     0},
+    {"sandbox", KEY_SANDBOX, "MODE", 0,
+     "on (default): give up the capabilities and system calls that kilnd does not need; log: only have the "
+     "kernel's audit log list the calls; off: keep all",
      0},
     /* Options of the stock brick process. kilnd ignores them and logs a line. */
     {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
@@ -287,6 +292,14 @@ take_secure(struct kilnd_options *o, struct argp_state *state, const char *text)
     o->is_secure_given = o->is_secure = true;
     if (text && tls_management_word(text, &o->is_secure))
         refuse_value(state, KEY_SECURE, text, "on or off");
+}
+
+static void
+take_sandbox(struct kilnd_options *o, const struct argp_state *state, const char *text)
+{
+    o->is_sandbox_given = true;
+    if (sandbox_mode_parse(text, &o->sandbox))
+        refuse_value(state, KEY_SANDBOX, text, "on, off or log");
 }
 
 static void
@@ -574,6 +587,9 @@ take_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SECURE:
         take_secure(o, state, arg);
+        break;
+    case KEY_SANDBOX:
+        take_sandbox(o, state, arg);
         break;
     case KEY_IGNORED:
         note_ignored(o, state);

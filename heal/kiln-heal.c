@@ -20,6 +20,7 @@
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/daemon.h"
+#include "glusterfsd/sandbox.h"
 #include "heal/channel.h"
 #include "heal/heal-volume.h"
 #include "heal/rebalance-jobs.h"
@@ -32,6 +33,8 @@
 enum { EXIT_USAGE = 64, WORKERS = 2, END_S = 30 };
 
 const char daemon_name[] = "kiln-heal";
+static const char *log_path;
+static enum sandbox_mode sandbox;
 /* jemalloc's, if that is the allocator; see mount/kiln-mount.c */
 extern const char *malloc_conf;
 const char *malloc_conf = "narenas:1";
@@ -53,14 +56,20 @@ start_heal_pools(void)
 static int
 run(void)
 {
-    rcu_register_thread();
+    struct reason why = {""};
+
     daemon_raise_descriptor_limit();
+    if (sandbox_enter(SANDBOX_HEALER, sandbox, &why))
+        log_event(LOG_WARNING, NULL, "heal-sandbox-missing", "kiln-heal runs without its sandbox: %s",
+                  why.text);
+    rcu_register_thread();
     int err = start_heal_pools();
 
     if (err) {
         log_event(LOG_CRITICAL, NULL, "heal-start", "kiln-heal cannot start: %s", strerror(-err));
         return EXIT_FAILURE;
     }
+    sandbox_watch();
     log_event(LOG_INFO, NULL, "heal-started", "kiln-heal %s", PACKAGE_VERSION);
     channel_serve();
     log_event(LOG_INFO, NULL, "heal-stopping", "the channel to kilnd has ended");
@@ -68,7 +77,9 @@ run(void)
     rebalance_jobs_drop_all();
     heal_volumes_drop_all();
     transport_close_all();
+    sandbox_unwatch();
     workers_stop();
+    sandbox_report();
     coro_stacks_end();
     rcu_barrier();
     mem_pools_fini();
@@ -86,17 +97,20 @@ is_pipe(int fd)
 
 /* Returns 0 or EXIT_USAGE. */
 static int
-parse_options(int argc, char **argv, const char **log_path)
+parse_options(int argc, char **argv)
 {
-    static const char log_option[] = "--log-file=";
+    static const char log_option[] = "--log-file=", sandbox_option[] = "--sandbox=";
 
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], log_option, sizeof log_option - 1) == 0)
-            *log_path = argv[i] + sizeof log_option - 1;
+            log_path = argv[i] + sizeof log_option - 1;
+        else if (strncmp(argv[i], sandbox_option, sizeof sandbox_option - 1) == 0 &&
+                 sandbox_mode_parse(argv[i] + sizeof sandbox_option - 1, &sandbox) == 0)
+            continue;
         else if (strcmp(argv[i], "--version") == 0)
             exit(printf("kiln-heal %s\n", PACKAGE_VERSION) < 0);
         else if (strcmp(argv[i], "--help") == 0)
-            exit(printf("Usage: kiln-heal [--log-file=FILE]\n\n"
+            exit(printf("Usage: kiln-heal [--log-file=FILE] [--sandbox=on|off|log]\n\n"
                         "The self-heal daemon and rebalancer of kilnd --state, which starts the program.\n") < 0);
         else
             return EXIT_USAGE;
@@ -107,8 +121,7 @@ parse_options(int argc, char **argv, const char **log_path)
 int
 main(int argc, char **argv)
 {
-    const char *log_path = NULL;
-    int status = parse_options(argc, argv, &log_path);
+    int status = parse_options(argc, argv);
 
     if (status) {
         fprintf(stderr, "kiln-heal: see kiln-heal --help\n");

@@ -10,5 +10,9 @@ kiln_heal_SOURCES = \
 	heal/rebalance-jobs.c \
 	heal/rebalance-jobs.h \
 	glusterfsd/daemon.c \
-	glusterfsd/daemon.h
-kiln_heal_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS)
+	glusterfsd/daemon.h \
+	glusterfsd/sandbox.c \
+	glusterfsd/sandbox.h \
+	glusterfsd/sandbox-calls.c \
+	glusterfsd/sandbox-calls.h
+kiln_heal_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS)

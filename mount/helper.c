@@ -31,6 +31,7 @@ struct row {
 static const struct row rows[] = {
     {"log-file", ALONE, "log-file"},
     {"log-level", ALONE, "log-level"},
+    {"sandbox", ALONE, "sandbox"},
     {"attribute-timeout", VALUE, "attribute-timeout"},
     {"entry-timeout", VALUE, "entry-timeout"},
     {"negative-timeout", VALUE, "negative-timeout"},

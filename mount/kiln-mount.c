@@ -25,6 +25,7 @@
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/daemon.h"
+#include "glusterfsd/sandbox.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
 #include "mem/mem-pool.h"
@@ -152,6 +153,21 @@ start_pools(void)
     return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
+/* Without a kernel that takes the filter the mount works, unless the user has asked for the sandbox. */
+static int
+enter_sandbox(void)
+{
+    struct reason why = {""};
+
+    if (!sandbox_enter(SANDBOX_MOUNT, options.sandbox, &why))
+        return 0;
+    if (options.is_sandbox_given)
+        return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
+    log_event(LOG_WARNING, NULL, "mount-sandbox-missing", "kiln-mount works without its sandbox: %s",
+              why.text);
+    return 0;
+}
+
 static int
 start(void)
 {
@@ -159,7 +175,6 @@ start(void)
 
     if (status)
         return status;
-    daemon_raise_descriptor_limit();
     struct reason why = {""};
     int err = tls_management_begin(options.is_secure_given, options.is_secure, &why);
     if (err)
@@ -167,6 +182,7 @@ start(void)
     err = workers_start(&(struct worker_options){0});
     if (err)
         return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
+    sandbox_watch();
     struct mounts_hooks hooks = {.empty = empty, .left = left};
     if (options.is_shared) {
         hooks.entering = save_record;
@@ -194,7 +210,9 @@ stop(void)
     mounts_end();
     fuse_process_end();
     transport_close_all();
+    sandbox_unwatch();
     workers_stop();
+    sandbox_report();
     coro_stacks_end();
     rcu_barrier();
     mem_pools_fini();
@@ -428,15 +446,17 @@ be_helper(int *argc, char ***argv)
 static int
 run(const sigset_t *signals)
 {
-    int status = 0, err;
+    int status, err;
 
     if (options.is_service)
         log_event(LOG_INFO, NULL, "mount-service-started", "kiln-mount %s: shared mounts", PACKAGE_VERSION);
     else
         log_event(LOG_INFO, NULL, "mount-started", "kiln-mount %s: %s on %s", PACKAGE_VERSION,
                   options.source ? options.source : options.volfile, mountpoint);
+    daemon_raise_descriptor_limit();
+    status = enter_sandbox();
     rcu_register_thread();
-    if (options.pid_path && (err = pidfile_write(options.pid_path)))
+    if (!status && options.pid_path && (err = pidfile_write(options.pid_path)))
         status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a process that is running" : strerror(-err));
     if (!status)

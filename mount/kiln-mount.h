@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "glusterfsd/sandbox.h"
 #include "mount/spec.h"
 
 struct graph;
@@ -38,6 +39,8 @@ struct mount_options {
     unsigned server_port;
     bool is_foreground, acl, is_read_only;
     bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
+    bool is_sandbox_given; /* --sandbox; of the process */
+    enum sandbox_mode sandbox;
     bool is_shared;   /* --shared, and mount.kiln by default: join or become the shared process */
     bool is_service;  /* --serve: become the shared process, without a mount on the command line */
     bool is_restored; /* replaces the dead mount of a killed process; waits for the volfile without limit */

@@ -21,10 +21,14 @@ kiln_mount_SOURCES = \
 	mount/volume.c \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
+	glusterfsd/sandbox.c \
+	glusterfsd/sandbox.h \
+	glusterfsd/sandbox-calls.c \
+	glusterfsd/sandbox-calls.h \
 	glusterfsd/statedump.c \
 	glusterfsd/statedump-options.c \
 	glusterfsd/statedump-options.h
-kiln_mount_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(FUSE_LIBS)
+kiln_mount_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(FUSE_LIBS) $(SANDBOX_LIBS)
 
 check_PROGRAMS += mount/test-helper
 mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h

@@ -26,6 +26,7 @@ enum {
     KEY_ACL,
     KEY_READ_ONLY,
     KEY_SECURE,
+    KEY_SANDBOX,
     KEY_FS_NAME,
     KEY_DUMP_DIR,
     KEY_POOLS,
@@ -118,6 +119,10 @@ static const struct argp_option table[] = {
     {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "folder for statedumps (/var/run/gluster)", 0},
     {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
      "encrypt the connection to glusterd (default: on if /var/lib/glusterd/secure-access exists)", 0},
+    {"sandbox", KEY_SANDBOX, "MODE", 0,
+     "on (default): give up the capabilities and system calls that kiln-mount does not need; log: only have "
+     "the kernel's audit log list the calls; off: keep all",
+     0},
     {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
     {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
      "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
@@ -389,6 +394,11 @@ take_other_option(int key, char *arg, struct argp_state *state)
         o->is_secure_given = o->is_secure = true;
         if (arg && tls_management_word(arg, &o->is_secure))
             argp_error(state, "--secure-mgmt %s: expected on or off", arg);
+        break;
+    case KEY_SANDBOX:
+        o->is_sandbox_given = true;
+        if (sandbox_mode_parse(arg, &o->sandbox))
+            argp_error(state, "--sandbox %s: expected on, off or log", arg);
         break;
     case KEY_POOL_OPTION:
         if (pool_control_set(arg))

@@ -307,11 +307,20 @@ healer_find_program(char path[PATH_MAX])
     return 0;
 }
 
+static const char *sandbox_mode = "on";
+
+void
+healer_set_sandbox(const char *mode)
+{
+    sandbox_mode = mode;
+}
+
 static int
 healer_launch(struct pump **out)
 {
     char path[PATH_MAX];
-    char *const argv[] = {HEALER_PROGRAM, "--log-file=" DAEMON_LOG_DIR "/heal.log", NULL};
+    char sandbox[32];
+    char *const argv[] = {HEALER_PROGRAM, "--log-file=" DAEMON_LOG_DIR "/heal.log", sandbox, NULL};
     const struct pump_options o = {.path = path,
                                    .argv = argv,
                                    .done = healer_process_ended,
@@ -322,6 +331,7 @@ healer_launch(struct pump **out)
 
     if (err)
         return err;
+    snprintf(sandbox, sizeof sandbox, "--sandbox=%s", sandbox_mode);
     child_log_begin(&child_log, "self-heal daemon");
     daemon_make_log_dir(NULL); /* if this fails, the process logs the problem */
     return pump_start(&o, out);

@@ -19,6 +19,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+/* A mode of the sandbox (static text), for the program. Must run before healer_begin(). */
+void healer_set_sandbox(const char *mode);
 /* Must run before the next functions. `port`: the port of the bricks. */
 void healer_begin(uint16_t port);
 /* Gives the volume to the process as the volume is now, or takes it away. Starts the process for the first
@@ -45,6 +47,7 @@ struct healer_look {
     unsigned restarts; /* restarts since kilnd first needed the process */
     char reason[128];  /* reason of the last end; "": none */
 };
+/* Fills *out. */
 void healer_look(struct healer_look *out);
 
 #endif

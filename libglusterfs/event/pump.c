@@ -23,6 +23,7 @@
 
 #include "base/thread.h"
 #include "event/pump-internal.h"
+#include "event/spawner.h"
 #include "mem/mem-pool.h"
 
 static struct {
@@ -360,6 +361,24 @@ spawn_main(void *arg)
     return NULL;
 }
 
+/* The spawner gives the program its three descriptors, so /dev/null is opened here. */
+static int
+spawn_by_spawner(struct pump *p, const struct pump_options *o, const int child_fds[3])
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), fds[3];
+
+    if (null < 0)
+        return -errno;
+    for (int i = 0; i < 3; i++)
+        fds[i] = child_fds[i] >= 0 ? child_fds[i] : i == 2 && o->err.kind == PUMP_SAME ? fds[1] : null;
+    worker_block_begin(); /* until the exec, which may be from a slow disk */
+    int err = spawner_start(o->path, o->argv, o->envp, fds, &p->pid);
+    worker_block_end();
+    close(null);
+    p->is_reaped = err != 0;
+    return err;
+}
+
 static int
 spawn_child(struct pump *p, const struct pump_options *o, const int child_fds[3])
 {
@@ -367,6 +386,9 @@ spawn_child(struct pump *p, const struct pump_options *o, const int child_fds[3]
     posix_spawnattr_t attr;
     struct spawn s = {.o = o, .actions = &actions, .attr = &attr};
     sigset_t none, all;
+
+    if (spawner_is_there())
+        return spawn_by_spawner(p, o, child_fds);
     int err = posix_spawn_file_actions_init(&actions);
 
     if (err)

@@ -9,11 +9,12 @@
  * from the iobuf pool, which a stream holds only while it moves bytes or its sink accepts none: a silent
  * child costs its pipes and this struct, and an idle process nothing once the sweeper has run.
  *
- * The child is started by posix_spawn(3), with default signals, no signal blocked, descriptors 0 to 2 and
- * no others, in a process group of its own. The child's umask is PUMP_UMASK regardless of this process's
- * umask, so that no other user can open the child's sockets and files. The child counts as ended when its
- * process has ended; bytes that it wrote before still arrive, but later bytes of a grandchild that holds the
- * pipes do not. After any error the whole group is killed.
+ * The child is started by posix_spawn(3), or by the spawner of the process (spawner.h), with default
+ * signals, no signal blocked, descriptors 0 to 2 and no others, in a process group of its own. The child's
+ * umask is PUMP_UMASK regardless of this process's umask, so that no other user can open the child's
+ * sockets and files. The child counts as ended when its process has ended; bytes that it wrote before still
+ * arrive, but later bytes of a grandchild that holds the pipes do not. After any error the whole group is
+ * killed.
  *
  * Functions run on workers, one at a time for each pump. None runs after `done`. The process must neither
  * ignore SIGCHLD nor wait for unknown children. */

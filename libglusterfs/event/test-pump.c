@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "event/pump.h"
+#include "event/spawner.h"
 #include "event/timer.h"
 #include "event/worker.h"
 #include "mem/iobuf.h"
@@ -897,14 +898,26 @@ START_TEST(invalid_options_are_refused)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
-{
-    Suite *s = suite_create("pump");
-    TCase *t = tcase_create("pump");
+/* ---- by the spawner -------------------------------------------------------------------------- */
 
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
+static void
+setup_with_spawner(void)
+{
+    ck_assert_int_eq(spawner_begin(NULL, NULL), 0);
+    setup();
+}
+
+static void
+teardown_with_spawner(void)
+{
+    descriptors_before--; /* the spawner's socket */
+    spawner_end();
+    teardown();
+}
+
+static void
+add_tests(TCase *t)
+{
     tcase_add_test(t, bytes_go_in_and_come_out);
     tcase_add_test(t, output_to_no_sink_is_dropped);
     tcase_add_test(t, standard_error_can_share_the_sink_of_standard_output);
@@ -920,7 +933,6 @@ test_suite(void)
     tcase_add_test(t, the_timeout_ends_a_child_with_children);
     tcase_add_test(t, a_daemon_of_the_child_does_not_keep_the_pump_waiting);
     tcase_add_test(t, a_program_that_cannot_be_run_is_an_error);
-    tcase_add_test(t, a_start_without_descriptors_fails_with_emfile);
     tcase_add_test(t, an_error_of_the_sink_kills_the_child);
     tcase_add_test(t, a_slow_sink_gets_all_output);
     tcase_add_test(t, a_cancelled_child_is_killed);
@@ -935,7 +947,23 @@ test_suite(void)
     tcase_add_test(t, the_process_waits_for_the_child_itself);
     tcase_add_test(t, a_silent_child_holds_no_buffer);
     tcase_add_test(t, invalid_options_are_refused);
+}
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("pump");
+    TCase *t = tcase_create("pump"), *by_spawner = tcase_create("pump with a spawner");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, setup, teardown);
+    add_tests(t);
+    tcase_add_test(t, a_start_without_descriptors_fails_with_emfile);
     suite_add_tcase(s, t);
+    tcase_set_timeout(by_spawner, 60);
+    tcase_add_checked_fixture(by_spawner, setup_with_spawner, teardown_with_spawner);
+    add_tests(by_spawner);
+    suite_add_tcase(s, by_spawner);
     return s;
 }
 

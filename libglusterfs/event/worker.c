@@ -253,6 +253,7 @@ worker_start_locked(void)
     pthread_mutex_init(&w->lock, NULL);
     CDS_INIT_LIST_HEAD(&w->jobs);
     sigfillset(&all); /* signals are for the main thread */
+    sigdelset(&all, SIGSYS); /* else a system call that the sandbox refuses would end the process */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&w->thread, NULL, worker_main, w);
 

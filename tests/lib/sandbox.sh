@@ -79,6 +79,23 @@ sandbox_keep() {
     sandbox_keep_in "$KILN_KEEP"
 }
 
+# Lines in kiln-heal's log, which all scripts share.
+sandbox_heal_refusals() {
+    cat /var/log/kiln/heal.log 2>/dev/null | grep -c '\[sandbox-refused\]' || true
+}
+
+# A daemon of Kiln whose own sandbox has refused a call lacks a call in its list. A script that wants refusals sets
+# refusals_expected=yes.
+sandbox_check_refusals() {
+    local lines
+    [[ ${refusals_expected:-no} == no ]] || return 0
+    lines=$(grep -rhs '\[sandbox-refused\]' "$T/log" /var/log/glusterfs)
+    [[ $(sandbox_heal_refusals) -le $heal_refusals_before ]] || lines+=$(grep '\[sandbox-refused\]' /var/log/kiln/heal.log)
+    [[ -n $lines ]] || return 0
+    tap_not_ok "no system call of a daemon is refused"
+    diag "$lines"
+}
+
 sandbox_close() {
     local status=$?
     trap - EXIT
@@ -90,6 +107,7 @@ sandbox_close() {
         for step in "${at_end[@]}"; do
             "$step"
         done
+        sandbox_check_refusals
         tap_finish || status=1
     fi
     [[ $status -eq 0 ]] || sandbox_print_logs
@@ -103,4 +121,5 @@ sandbox_close() {
 }
 
 sandbox_open
+heal_refusals_before=$(sandbox_heal_refusals)
 trap sandbox_close EXIT

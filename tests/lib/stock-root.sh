@@ -18,7 +18,7 @@ set -euo pipefail
 
 # The names of Debian 13, where libraries with 64-bit times end in t64.
 packages=(glusterfs-server glusterfs-client acl attr ca-certificates curl e2fsprogs fio fuse3 gcc iproute2 kmod libc6-dev
-    libjansson4 libjemalloc2 libmicrohttpd12t64 libncurses6 libssl3t64 liburcu8t64 libxxhash0 libuuid1 mount openssl perl procps
+    libjansson4 libjemalloc2 libcap-ng0 libmicrohttpd12t64 libncurses6 libseccomp2 libssl3t64 liburcu8t64 libxxhash0 libuuid1 mount openssl perl procps
     psmisc python3 rsync strace tshark util-linux xfsprogs zlib1g zsh)
 
 die() {
