@@ -52,10 +52,12 @@ for kind in kiln stock; do
     mount_volume $kind "$T/$kind-stock" plain --attribute-timeout=0 --entry-timeout=0
     mkdir "$here/d"
     echo text >"$here/f"
+    group=0 # of the mode, so that each mode differs from the one before
     for there in "$T/$kind-kiln" "$T/$kind-stock"; do
+        group=$((group + 1))
         change "a write" "$there" bash -c "echo more >>'$there/f'"
         is "$(sha256sum <"$here/f")" "$(sha256sum <"$there/f")" "$kind: the changed contents are seen on the first mount"
-        change "chmod" "$there" chmod "6$((RANDOM % 8))$((RANDOM % 8))" "$there/f"
+        change "chmod" "$there" chmod "6$group$((RANDOM % 8))" "$there/f"
         change "chown" "$there" chown "$((1 + RANDOM % 1000))" "$there/f"
         change "a link" "$there" ln "$there/f" "$there/f.$(basename "$there")"
         change "truncate" "$there" truncate -s "$((100 + RANDOM))" "$there/f"
