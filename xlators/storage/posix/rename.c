@@ -258,13 +258,22 @@ renaming_move_file(struct xlator *xl, const struct call_stack *stk, struct renam
     return r;
 }
 
+/* Tells whether both names are the same name in the same folder. The folders are compared on the disk,
+ * because two gfids may lead to one folder for a while. */
+static bool
+renaming_is_same_name(const struct renaming *n)
+{
+    return strcmp(n->from.name, n->to.name) == 0 && n->from.dir_st.st_ino == n->to.dir_st.st_ino &&
+           n->from.dir_st.st_dev == n->to.dir_st.st_dev;
+}
+
 /* For two names of one file POSIX demands that rename does nothing. But a healer that moves one name of a
  * file out of a folder, to the place of another of its names, interprets success as the removal of the first
- * name. */
+ * name. A name that is moved to itself stays, for a healer too: it may be the file's only name. */
 static int
 join_names(struct xlator *xl, const struct call_stack *stk, struct renaming *n)
 {
-    if (stk->caller.pid != PID_HEALER || !caller_is_internal(&stk->caller))
+    if (stk->caller.pid != PID_HEALER || !caller_is_internal(&stk->caller) || renaming_is_same_name(n))
         return 0;
     int r = posix_obj_unlink(&n->from.obj, 0);
 

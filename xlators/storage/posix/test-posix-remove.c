@@ -397,6 +397,31 @@ START_TEST(healer_renames_hard_links_of_one_file)
 }
 END_TEST
 
+/* A healer may not lose a file by moving its only name to itself: the data would stay below .glusterfs, in a
+ * file that no call reaches. */
+START_TEST(a_name_that_is_renamed_to_itself_stays)
+{
+    static const int pids[] = {4711, -6};
+    struct inode *made = _i < 2 ? make(FOP_create, w.root, "f") : make(FOP_symlink, w.root, "f");
+    struct call_stack stk;
+    struct iatt iatt;
+
+    call_begin(&stk, FOP_rename);
+    stk.caller.pid = pids[_i % 2];
+    call_loc(&stk.call.loc, w.root, "f");
+    call_loc(&stk.call.loc2, w.root, "f");
+    ck_assert_int_eq(call_run(&stk), 0);
+    call_stack_release(&stk);
+    ck_assert_int_eq(find(w.root, "f", &iatt), 0);
+    ck_assert(gfid_equal(&iatt.gfid, &made->gfid));
+    ck_assert_uint_eq(iatt.nlink, 1);
+    ck_assert(has_handle_of(&made->gfid));
+    ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert(!has_handle_of(&made->gfid));
+    inode_unref(made);
+}
+END_TEST
+
 START_TEST(rename_directory_moves_its_handle)
 {
     struct inode *a = make(FOP_mkdir, w.root, "a"), *b = make(FOP_mkdir, w.root, "b"),
@@ -510,6 +535,7 @@ test_suite(void)
     tcase_add_test(names, rename_over_an_open_file_keeps_it);
     tcase_add_test(names, rename_hard_links_of_one_file);
     tcase_add_test(names, healer_renames_hard_links_of_one_file);
+    tcase_add_loop_test(names, a_name_that_is_renamed_to_itself_stays, 0, 4);
     tcase_add_test(names, rename_directory_moves_its_handle);
     tcase_add_test(names, a_refused_rename_leaves_all_objects);
     tcase_add_test(names, a_removed_object_lives_while_it_is_open);
