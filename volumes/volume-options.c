@@ -14,6 +14,7 @@ static const char *const throttles[] = {"lazy", "normal", "aggressive", NULL};
 static const char *const favorite_policies[] = {"none", "ctime", "mtime", "size", "majority", NULL};
 static const char *const heal_algorithms[] = {"diff", "full", NULL};
 static const char *const locking_schemes[] = {"full", "granular", NULL};
+static const char *const min_tls_versions[] = {"1.2", "1.3", NULL};
 static const char *const retention_modes[] = {"relax", "enterprise", NULL};
 static const char *const log_levels[] = {"DEBUG",    "WARNING", "ERROR", "INFO",
                                          "CRITICAL", "NONE",    "TRACE", NULL};
@@ -170,6 +171,7 @@ static const struct volume_key table[] = {
     {"ssl.dh-param", SERVER, KEPT, STR("transport.socket.ssl-dh-param", NULL)},
     {"ssl.ec-curve", SERVER, KEPT, STR("transport.socket.ssl-ec-curve", NULL)},
     {"ssl.certificate-depth", SERVER, KEPT, INT("transport.socket.ssl-cert-depth", "1", 0, 100)},
+    {"ssl.min-version", SERVER, KEPT, ENUM("transport.socket.ssl-min-version", "1.2", min_tls_versions)},
     {"server.keepalive-time", SERVER, WRITTEN, TIME("transport.socket.keepalive-time", "20", 1, 3600)},
     {"server.keepalive-interval", SERVER, WRITTEN, TIME("transport.socket.keepalive-interval", "2", 1, 3600)},
     {"server.keepalive-count", SERVER, WRITTEN, INT("transport.socket.keepalive-count", "9", 1, 128)},
@@ -188,6 +190,7 @@ static const struct volume_key table[] = {
     {"ssl.dh-param", CLIENT, KEPT, STR("transport.socket.ssl-dh-param", NULL)},
     {"ssl.ec-curve", CLIENT, KEPT, STR("transport.socket.ssl-ec-curve", NULL)},
     {"ssl.certificate-depth", CLIENT, KEPT, INT("transport.socket.ssl-cert-depth", "1", 0, 100)},
+    {"ssl.min-version", CLIENT, KEPT, ENUM("transport.socket.ssl-min-version", "1.2", min_tls_versions)},
     {"client.tcp-user-timeout", CLIENT, WRITTEN, TIME("transport.tcp-user-timeout", "0", 0, 1013)},
     {"client.keepalive-time", CLIENT, WRITTEN, TIME("transport.socket.keepalive-time", "20", 1, 3600)},
     {"client.keepalive-interval", CLIENT, WRITTEN, TIME("transport.socket.keepalive-interval", "2", 1, 3600)},

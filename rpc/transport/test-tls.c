@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/reason.h"
+#include "base/test-must.h"
 #include "mem/mem-pool.h"
 #include "rpc/transport/dial.h"
 #include "rpc/transport/test-echo.h"
@@ -506,6 +507,55 @@ START_TEST(a_client_without_a_certificate_or_with_an_old_version_is_refused)
 }
 END_TEST
 
+START_TEST(a_version_below_the_minimum_is_refused)
+{
+    char cert[128], key[128];
+
+    snprintf(cert, sizeof cert, "%s", in_dir("server.pem"));
+    snprintf(key, sizeof key, "%s", in_dir("server.key"));
+    struct tls_config *old = serving;
+    serving = tls_config_new(&(struct tls_files){
+        .own_cert = cert, .private_key = key, .ca_list = in_dir("ca.pem"), .depth = 1, .min_version = 1});
+    ck_assert(!tls_config_is_same(old, serving));
+    ck_assert_str_eq(tls_versions[1], "1.3");
+    ck_assert(!peer_is_served("server", "ca.pem", TLS1_2_VERSION));
+    ck_assert(peer_is_served("server", "ca.pem", TLS1_3_VERSION));
+    tls_config_unref(serving);
+    serving = old;
+    ck_assert(peer_is_served("server", "ca.pem", TLS1_2_VERSION));
+    others_are_served();
+}
+END_TEST
+
+/* Replaces the key half a second after the certificate. */
+static void *
+replace_key_later(void *arg)
+{
+    usleep(500000);
+    must(rename(arg, in_dir("pair.key")) == 0);
+    return NULL;
+}
+
+START_TEST(the_first_load_waits_for_the_second_file_of_a_new_pair)
+{
+    struct reason why = {""};
+    pthread_t thread;
+    char new_key[128];
+
+    write_identity(&server_id, "pair");
+    ck_assert_int_eq(link(in_dir("ca.key"), in_dir("new.key")), 0);
+    /* the new certificate, and the old key */
+    ck_assert_int_eq(rename(in_dir("ca.pem"), in_dir("pair.pem")), 0);
+    write_identity(&ca, "ca");
+    snprintf(new_key, sizeof new_key, "%s", in_dir("new.key"));
+    ck_assert_int_eq(pthread_create(&thread, NULL, replace_key_later, new_key), 0);
+    struct tls_config *c = config_of("pair", "ca.pem", NULL);
+    ck_assert_msg(tls_config_load(c, &why) == 0, "%s", why.text);
+    pthread_join(thread, NULL);
+    tls_config_unref(c);
+}
+END_TEST
+
 START_TEST(a_server_certificate_is_good_for_a_client)
 {
     static const struct wish node = {.name = "node", .usage = "serverAuth"};
@@ -878,6 +928,8 @@ tls_suite(void)
     tcase_add_checked_fixture(refused, setup, teardown);
     tcase_add_loop_test(refused, a_client_with_a_bad_certificate_is_refused, 0, FAULTS);
     tcase_add_test(refused, a_client_without_a_certificate_or_with_an_old_version_is_refused);
+    tcase_add_test(refused, a_version_below_the_minimum_is_refused);
+    tcase_add_test(refused, the_first_load_waits_for_the_second_file_of_a_new_pair);
     tcase_add_test(refused, a_server_certificate_is_good_for_a_client);
     tcase_add_test(refused, the_depth_bounds_intermediates);
     tcase_add_test(refused, a_renegotiation_is_refused);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -33,6 +34,12 @@ static const char *const default_folders[] = {"/usr/lib/ssl", "/etc/ssl"};
 /* Several records are received with one system call. */
 #define READ_BUFFER_BYTES 65536
 
+/* A new certificate waits for its key, and a key for its certificate, for two seconds. */
+enum { REPLACED_S = 10, PAIR_TRIES = 40, PAIR_PAUSE_MS = 50 };
+
+const char *const tls_versions[] = {"1.2", "1.3", NULL};
+static const int version_numbers[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+
 enum { FILE_CERT, FILE_KEY, FILE_CA, FILE_CRL, FILE_DH, FILE_COUNT };
 
 static const char *const file_words[FILE_COUNT] = {
@@ -47,7 +54,7 @@ struct tls_config {
     struct refcount refs;
     char *files[FILE_COUNT]; /* NULL: none */
     char *ciphers, *groups;
-    int depth;
+    int depth, min_version;
     pthread_mutex_t lock; /* guards the members below; held while files are read */
     SSL_CTX *context;     /* NULL: not loaded yet */
     uint64_t stamp;       /* of the files that `context` was made of */
@@ -111,6 +118,7 @@ tls_config_new(const struct tls_files *files)
     c->ciphers = copy_text(files->cipher_list, &is_short);
     c->groups = copy_text(files->ec_curve, &is_short);
     c->depth = (int)files->depth;
+    c->min_version = version_numbers[files->min_version];
     if (!is_short)
         return c;
     tls_config_unref(c);
@@ -147,8 +155,8 @@ is_same_text(const char *a, const char *b)
 bool
 tls_config_is_same(const struct tls_config *a, const struct tls_config *b)
 {
-    bool is_same =
-        a->depth == b->depth && is_same_text(a->ciphers, b->ciphers) && is_same_text(a->groups, b->groups);
+    bool is_same = a->depth == b->depth && a->min_version == b->min_version &&
+                   is_same_text(a->ciphers, b->ciphers) && is_same_text(a->groups, b->groups);
 
     for (unsigned i = 0; i < FILE_COUNT; i++)
         is_same = is_same && is_same_text(a->files[i], b->files[i]);
@@ -268,8 +276,8 @@ load_key(struct tls_config *c, SSL_CTX *x, struct reason *why)
         if (ERR_GET_REASON(ERR_peek_error()) != X509_R_KEY_VALUES_MISMATCH)
             return load_fails(why, path, file_words[FILE_KEY]);
         ERR_clear_error();
-        return reason_set(why, -EINVAL, "TLS: the private key %s is not the key of the certificate %s", path,
-                          c->files[FILE_CERT]);
+        return reason_set(why, -EKEYREJECTED, "TLS: the private key %s is not the key of the certificate %s",
+                          path, c->files[FILE_CERT]);
     }
     if (stat(path, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
         log_event(LOG_WARNING, NULL, "tls-key-exposed",
@@ -333,7 +341,6 @@ load_dh(struct tls_config *c, SSL_CTX *x, struct reason *why)
 static void
 set_fixed_options(SSL_CTX *x)
 {
-    SSL_CTX_set_min_proto_version(x, TLS1_2_VERSION);
     /* As with stock, no session is resumed: each connection proves its certificate. */
     SSL_CTX_set_options(x, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
                                SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -350,6 +357,7 @@ load_into(struct tls_config *c, SSL_CTX *x, struct reason *why)
     const char *cert = c->files[FILE_CERT], *ca = c->files[FILE_CA];
 
     set_fixed_options(x);
+    SSL_CTX_set_min_proto_version(x, c->min_version);
     SSL_CTX_set_verify_depth(x, c->depth);
     if (SSL_CTX_set_ciphersuites(x, SUITES_13) != 1 ||
         SSL_CTX_set_cipher_list(x, c->ciphers ? c->ciphers : CIPHERS_DEFAULT) != 1)
@@ -381,6 +389,34 @@ load_new(struct tls_config *c, struct reason *why, int *err)
     return NULL;
 }
 
+/* Tells whether the certificate or its key was written a moment ago. */
+static bool
+is_being_replaced(const struct tls_config *c)
+{
+    struct stat cert, key;
+    time_t now = time(NULL);
+
+    return stat(c->files[FILE_CERT], &cert) == 0 && stat(c->files[FILE_KEY], &key) == 0 &&
+           (llabs((long long)(now - cert.st_ctime)) <= REPLACED_S ||
+            llabs((long long)(now - key.st_ctime)) <= REPLACED_S);
+}
+
+/* Loads the files for the first time. No file system replaces two files at once, so a certificate and a key
+ * that do not match are loaded again for a while if they are being replaced. */
+static SSL_CTX *
+load_first(struct tls_config *c, uint64_t *stamp, struct reason *why, int *err)
+{
+    SSL_CTX *x = load_new(c, why, err);
+
+    for (int i = 0; !x && *err == -EKEYREJECTED && i < PAIR_TRIES && is_being_replaced(c); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = PAIR_PAUSE_MS * 1000000L}, NULL);
+        *stamp = stamp_now(c);
+        why->text[0] = '\0';
+        x = load_new(c, why, err);
+    }
+    return x;
+}
+
 static int
 load_locked(struct tls_config *c, struct reason *why)
 {
@@ -389,7 +425,7 @@ load_locked(struct tls_config *c, struct reason *why)
 
     if (c->context && c->stamp == stamp)
         return 0;
-    SSL_CTX *fresh = load_new(c, why, &err);
+    SSL_CTX *fresh = c->context ? load_new(c, why, &err) : load_first(c, &stamp, why, &err);
     if (fresh) {
         if (c->context)
             log_event(LOG_INFO, NULL, "tls-reloaded", "the certificate %s and its files were loaded again",

@@ -26,7 +26,10 @@ struct tls_files {
     const char *dh_param;    /* PEM; without it no suite with finite-field Diffie-Hellman is offered */
     const char *ec_curve;    /* one or more groups, separated by ':' */
     int64_t depth;           /* largest number of intermediates between a leaf and its authority */
+    int min_version;         /* index into tls_versions: no older version is spoken */
 };
+/* 1.2, 1.3, NULL. */
+extern const char *const tls_versions[];
 #define TLS_DEPTH_DEFAULT 1
 
 /* Makes a config with one reference, the caller's. Strings are copied; no file is read. NULL: no memory. */

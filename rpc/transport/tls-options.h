@@ -11,6 +11,7 @@ struct tls_options {
     bool is_on;
     char *own_cert, *private_key, *ca_list, *crl_path, *cipher_list, *dh_param, *ec_curve;
     int64_t depth;
+    int min_version;
 };
 
 /* The rows of an option table; before OPT_PREFIX("transport."). `member` is a struct tls_options. */
@@ -23,13 +24,16 @@ struct tls_options {
         OPT_STR(type, member.cipher_list, "transport.socket.ssl-cipher-list", NULL),                         \
         OPT_STR(type, member.dh_param, "transport.socket.ssl-dh-param", NULL),                               \
         OPT_STR(type, member.ec_curve, "transport.socket.ssl-ec-curve", NULL),                               \
-        OPT_INT(type, member.depth, "transport.socket.ssl-cert-depth", OPT_DEFAULT(TLS_DEPTH_DEFAULT), 0, 100)
+        OPT_INT(type, member.depth, "transport.socket.ssl-cert-depth", OPT_DEFAULT(TLS_DEPTH_DEFAULT), 0,    \
+                100),                                                                                        \
+        OPT_ENUM(type, member.min_version, "transport.socket.ssl-min-version", "1.2", tls_versions)
 
 /* The keys of these options, for xlator_type.at_start: a change takes effect at the next start. */
 #define TLS_OPTION_KEYS                                                                                      \
     "transport.socket.ssl-enabled", "transport.socket.ssl-own-cert", "transport.socket.ssl-private-key",     \
         "transport.socket.ssl-ca-list", "transport.socket.ssl-crl-path", "transport.socket.ssl-cipher-list", \
-        "transport.socket.ssl-dh-param", "transport.socket.ssl-ec-curve", "transport.socket.ssl-cert-depth"
+        "transport.socket.ssl-dh-param", "transport.socket.ssl-ec-curve", "transport.socket.ssl-cert-depth", \
+        "transport.socket.ssl-min-version"
 
 /* As tls_config_new(). */
 static inline struct tls_config *
@@ -42,7 +46,8 @@ tls_options_config(const struct tls_options *o)
                                               .cipher_list = o->cipher_list,
                                               .dh_param = o->dh_param,
                                               .ec_curve = o->ec_curve,
-                                              .depth = o->depth});
+                                              .depth = o->depth,
+                                              .min_version = o->min_version});
 }
 
 #endif

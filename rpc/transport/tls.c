@@ -204,7 +204,7 @@ static const struct {
     {SSL_AD_UNKNOWN_CA, "our certificate's authority is not on the peer's list"},
     {TLS13_AD_CERTIFICATE_REQUIRED, "we have presented no certificate"},
     {SSL_AD_HANDSHAKE_FAILURE, "no common cipher suite, or the peer speaks without TLS"},
-    {SSL_AD_PROTOCOL_VERSION, "no common version of TLS, or the peer speaks without TLS"},
+    {SSL_AD_PROTOCOL_VERSION, "no common version of TLS (ssl-min-version), or the peer speaks without TLS"},
 };
 
 static void
@@ -253,6 +253,8 @@ fail_ssl_locked(struct tls *t, int kind)
         fail_eof_locked(t);
     else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
         fail_locked(t, -EPROTO, "the peer speaks without TLS");
+    else if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
+        fail_locked(t, -EPROTO, "the peer has no version of TLS that this side allows (ssl-min-version)");
     else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
         fail_locked(t, -EACCES, "the peer has presented no certificate");
     else
