@@ -23,7 +23,7 @@ enum { NAME_LOCK_WAITS = 0, NAME_UNLOCK = 1, NAME_LOCK_TRIES = 2 };
 /* ---- flush, fsync ---------------------------------------------------------------------------- */
 
 static void
-send_flush(struct ec_op *op, int before)
+ec_send_flush(struct ec_op *op, int before)
 {
     struct fan f;
     int ret;
@@ -41,16 +41,16 @@ ec_flush_go(struct ec_op *op)
     struct ec_user u = {.end = UINT64_MAX};
 
     if (!op->inode || !ec_is_unwritten(op->d, op->inode)) {
-        send_flush(op, 0);
+        ec_send_flush(op, 0);
         return;
     }
     int err = ec_join(op, op->inode, &u, NEEDS_LOCK);
     if (err) {
-        send_flush(op, err);
+        ec_send_flush(op, err);
         return;
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
-    send_flush(op, ec_hold_write_back(op, h));
+    ec_send_flush(op, ec_hold_write_back(op, h));
     ec_hurry(h);
     ec_leave(op, op->inode, &u);
 }

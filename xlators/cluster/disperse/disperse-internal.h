@@ -11,6 +11,7 @@
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
  *   lookup.c       LOOKUP                                   readdir.c    listings
  *   open-files.c   open, opendir; fds on each child         all.c        flush, fsync, statfs, locks
+ *   heal.h         healing, in separate files
  *
  * An operation runs in a separate coroutine from start to end, also after the caller has received the
  * reply. `struct ec_op` lies on the coroutine's stack. A function that runs in such a coroutine is called
@@ -37,11 +38,11 @@
 
 struct disperse_conf {
     int64_t redundancy, quorum_count, kept_s, other_kept_s, cached_stripes;
-    int64_t heal_count, heal_queue, heal_window;
+    int64_t heal_count, heal_window, heal_timeout_s;
     bool eager_lock, other_eager_lock, is_optimistic, writes_in_parallel;
     char *read_mask;
     int read_policy; /* enum read_policy */
-    bool heals;
+    bool is_daemon, daemon_heals; /* this is a self-heal daemon, and it is to heal */
 };
 
 enum read_policy { READ_BY_TURNS, READ_BY_GFID };
@@ -71,6 +72,11 @@ struct disperse {
         struct codec_plan plan;
     } plans[PLANS_KEPT];
     unsigned next_plan;
+    char *heal_domain;     /* lock domain that keeps healers apart */
+    unsigned heals_running; /* in the background */
+    bool is_crawling, crawls_again;
+    struct timer crawl_timer;
+    struct worker_job crawl_job;
 };
 
 /* The context of an fd. The fd has one reference; operations and holds have further references. */
@@ -226,6 +232,7 @@ struct ec_inode {
     pthread_mutex_t lock; /* guards the hold; a leaf lock, except for the queues of timers and workers */
     struct disperse *d;
     struct ec_hold hold;
+    atomic_bool is_in_heal; /* a background heal runs */
 };
 
 int ec_inode_pool_init(void);
@@ -269,6 +276,9 @@ child_set ec_locks_take(const struct ec_op *op, struct inode *inode, const char 
                         const uint8_t owner[8], child_set on, int *err);
 void ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
                    child_set on);
+/* Takes the locks that are free. Returns the locked children. */
+child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain,
+                       const uint8_t owner[8], child_set on);
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
-#include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/disperse/heal.h"
 
 enum { EC_PATIENCE_MS = 10000 }; /* until a silent child counts as down */
 
@@ -31,12 +31,12 @@ static const struct option disperse_options[] = {
     OPT_ENUM(struct disperse_conf, read_policy, "read-policy", "gfid-hash", read_policies),
     OPT_INT(struct disperse_conf, quorum_count, "quorum-count", "0", 0, FAN_CHILDREN_MAX),
     OPT_STR(struct disperse_conf, read_mask, "ec-read-mask", NULL),
-    OPT_IGNORED("background-heals"), /* the self-heal daemon heals */
+    OPT_INT(struct disperse_conf, heal_count, "background-heals", "8", 0, 256),
+    OPT_INT(struct disperse_conf, heal_window, "self-heal-window-size", "32", 1, 1024),
+    OPT_BOOL(struct disperse_conf, is_daemon, "iam-self-heal-daemon", "off"),
+    OPT_BOOL(struct disperse_conf, daemon_heals, "self-heal-daemon", "on"),
+    OPT_INT(struct disperse_conf, heal_timeout_s, "heal-timeout", "600", 1, INT32_MAX),
     OPT_IGNORED("heal-wait-qlength"),
-    OPT_IGNORED("self-heal-window-size"),
-    OPT_IGNORED("self-heal-daemon"),
-    OPT_IGNORED("iam-self-heal-daemon"),
-    OPT_IGNORED("heal-timeout"),
     OPT_IGNORED("shd-max-threads"),
     OPT_IGNORED("shd-wait-qlength"),
     OPT_IGNORED("cpu-extensions"), /* the processor's best are chosen at the start */
@@ -88,6 +88,8 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     pthread_mutex_unlock(&d->lock);
     if (tells)
         xlator_tell_parent(d->xl, event);
+    if (is & ~was)
+        ec_crawl_soon(d);
 }
 
 static void
@@ -132,6 +134,7 @@ disperse_fini(struct xlator *xl)
 {
     struct disperse *d = xl->private;
 
+    free(d->heal_domain);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -187,12 +190,17 @@ disperse_init(struct xlator *xl, struct reason *why)
     pthread_cond_init(&d->changed, NULL);
     CDS_INIT_LIST_HEAD(&d->holds);
     timer_init(&d->patience, ec_patience_ends);
+    ec_crawl_start(d);
     atomic_init(&d->generation, 1); /* 0 means no generation */
     int err = disperse_check_options(d, why);
 
     if (!err) {
         set_shape(d);
         err = ec_fd_pool_init() || ec_inode_pool_init() ? -ENOMEM : 0;
+    }
+    if (!err && asprintf(&d->heal_domain, "%s:self-heal", xl->name) < 0) {
+        d->heal_domain = NULL;
+        err = -ENOMEM;
     }
     if (err) {
         disperse_fini(xl);
@@ -229,6 +237,7 @@ disperse_stop(struct xlator *xl)
 
     timer_stop(&d->patience);
     ec_holds_stop(d);
+    ec_crawl_stop(d);
 }
 
 static void

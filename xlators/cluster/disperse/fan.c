@@ -73,8 +73,8 @@ ec_op_end(struct ec_op *op)
 
 typedef void (*ec_go_fn)(struct ec_op *op);
 
-/* Operations that are absent are refused: lease, rchecksum, zerofill, copy_file_range and others. The
- * kernel's and programs' fallbacks copy or write zeros instead. */
+/* Operations that are absent are refused: lease, rchecksum, copy_file_range and others. The kernel's and
+ * programs' fallbacks read and write instead. */
 static const ec_go_fn start_functions[FOP_COUNT] = {
     [FOP_lookup] = ec_lookup_go,
     [FOP_readv] = ec_readv_go,
@@ -84,6 +84,7 @@ static const ec_go_fn start_functions[FOP_COUNT] = {
     [FOP_ftruncate] = ec_truncate_go,
     [FOP_fallocate] = ec_fallocate_go,
     [FOP_discard] = ec_discard_go,
+    [FOP_zerofill] = ec_discard_go,
     [FOP_stat] = ec_stat_go,
     [FOP_fstat] = ec_stat_go,
     [FOP_readlink] = ec_one_go,

@@ -52,7 +52,7 @@
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
-#include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/disperse/heal.h"
 
 enum { LOCK_AT_ONCE = 1, LOCK_AND_WAIT = 2, STACK_WAIT_MS = 100, WORD_BYTES = 8 };
 
@@ -150,6 +150,21 @@ ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *domain, c
 
     ec_insist(&f, op, on, ec_lock_make, &l);
     fan_end(&f);
+}
+
+child_set
+ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
+             child_set on)
+{
+    struct ec_lock l = {
+        .inode = inode, .domain = domain, .owner = owner, .cmd = LOCK_AT_ONCE, .type = FLOCK_WRITE};
+    struct fan f;
+
+    if (ec_ask(&f, op, on, ec_lock_make, &l))
+        return 0;
+    child_set has = fan_done(&f);
+    fan_end(&f);
+    return has;
 }
 
 /* Locks child after child, waiting: of two clients one gets the lock of the first child, and the other
@@ -862,7 +877,10 @@ ec_hold_finish(struct ec_hold *h)
         log_event(LOG_WARNING, op.d->xl, "disperse-marks-stay",
                   "%s: cannot record the end of changes on enough bricks: %s", GFID(&h->inode->gfid),
                   strerror(-err));
+    bool has_laggards = atomic_load(&op.d->up) & ~h->good;
     ec_locks_drop(&op, h->inode, op.d->xl->name, h->owner, h->locked);
+    if (has_laggards)
+        ec_heal_soon(op.d, h->inode);
     ec_hold_set_free(h);
 }
 

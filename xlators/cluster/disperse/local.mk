@@ -5,10 +5,15 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/codec.c \
 	xlators/cluster/disperse/codec.h \
 	xlators/cluster/disperse/codec-kernel.h \
+	xlators/cluster/disperse/crawl.c \
 	xlators/cluster/disperse/disperse.c \
 	xlators/cluster/disperse/disperse-internal.h \
 	xlators/cluster/disperse/entry.c \
 	xlators/cluster/disperse/fan.c \
+	xlators/cluster/disperse/heal.c \
+	xlators/cluster/disperse/heal-data.c \
+	xlators/cluster/disperse/heal-entry.c \
+	xlators/cluster/disperse/heal.h \
 	xlators/cluster/disperse/hold.c \
 	xlators/cluster/disperse/lookup.c \
 	xlators/cluster/disperse/metadata.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Changes of a file's data: WRITE, TRUNCATE, FALLOCATE, DISCARD.
+/* Changes of a file's data: WRITE, TRUNCATE, FALLOCATE, DISCARD, ZEROFILL.
  *
  *      join the hold       lock, version, size; dirty marks on all good children
  *      fill up             the first and the last stripe, where the write covers only a part: READ of the
@@ -414,7 +414,7 @@ write_truncate_opened(struct ec_op *op)
 
 /* ---- FALLOCATE, DISCARD ---------------------------------------------------------------------- */
 
-/* Other modes (zero range, collapse, insert) are refused; the callers' fallbacks write zeros. */
+/* Other modes (collapse, insert) are refused. */
 void
 ec_fallocate_go(struct ec_op *op)
 {
@@ -449,7 +449,7 @@ ec_fallocate_go(struct ec_op *op)
     ec_leave(op, op->inode, &u);
 }
 
-/* Punches [start, end), which lies in the file. */
+/* Punches or zeroes [start, end): whole stripes by the caller's operation, parts of stripes by a write. */
 static int
 discard_held(struct ec_op *op, struct ec_hold *h, uint64_t start, uint64_t end)
 {
@@ -467,7 +467,8 @@ discard_held(struct ec_op *op, struct ec_hold *h, uint64_t start, uint64_t end)
     return err ? err : change_all(op, h, &c);
 }
 
-/* Clipped to the file's end: a fragment longer than the size says could not be healed. */
+/* DISCARD, clipped to the file's end, because a fragment longer than the size says could not be healed; and
+ * ZEROFILL, which may extend the file. */
 void
 ec_discard_go(struct ec_op *op)
 {
@@ -487,10 +488,12 @@ ec_discard_go(struct ec_op *op)
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     uint64_t size = ec_size(h);
-    end = end < size ? end : size;
+    bool grows = op->fop == FOP_zerofill;
+    end = !grows && end > size ? size : end;
     if (start < end)
         err = discard_held(op, h, start, end);
-    set_pre_and_post(op, size, size);
+    if (!err)
+        set_pre_and_post(op, size, grow_size(h, grows ? end : 0));
     ec_finish(op, err);
     ec_leave(op, op->inode, &u);
 }

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The self-heal daemon's work for a dispersed set, with the option iam-self-heal-daemon: reads the list of
+ * pending objects of each brick (features/index), heals folders, then the other objects, and removes the
+ * entries of objects that have gone. Repeats while objects were healed, because an object can be healed only
+ * after the folder that has its name.
+ *
+ * A crawl runs when a child comes up and each `heal-timeout` seconds. A crawl that dies leaves each object
+ * as a heal that stops leaves it (heal.h). One crawl of a set runs at a time, in one coroutine. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "xlators/cluster/disperse/heal.h"
+
+enum { PENDING_MAX = 100000, CRAWL_ROUNDS_MAX = 100, PENDING_BYTES = 128 * 1024, CRAWL_SOON_MS = 1000 };
+
+struct pending {
+    struct gfid gfid;
+    bool is_done;
+};
+
+struct pending_list {
+    struct pending *at;
+    size_t count, room;
+};
+
+static void
+pending_add(struct pending_list *l, const struct dirent_entry *e)
+{
+    struct gfid gfid;
+
+    if (gfid_parse(e->name, e->name_len, &gfid) || gfid_is_null(&gfid) || l->count == PENDING_MAX)
+        return;
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 256;
+        struct pending *at = realloc(l->at, room * sizeof *at);
+
+        if (!at)
+            return; /* the next crawl lists the rest */
+        l->at = at;
+        l->room = room;
+    }
+    l->at[l->count++] = (struct pending){.gfid = gfid};
+}
+
+/* ---- the list of a brick --------------------------------------------------------------------- */
+
+/* Returns the virtual directory of the index: a reference; NULL: the brick has none. */
+static struct inode *
+pending_directory(const struct ec_heal *h, unsigned i)
+{
+    struct call_stack *stk = ec_heal_call(h, FOP_getxattr, i);
+    struct iatt a = {.mode = S_IFDIR | 0600};
+    struct inode *dir = NULL;
+
+    if (!stk)
+        return NULL;
+    stk->call.name = dict_key_text(DICT_KEY_XATTROP_INDEX_GFID);
+    if (coro_call(stk, h->op.d->xl->children[i]) >= 0 &&
+        !dict_get_gfid(stk->reply.dict, DICT_KEY_XATTROP_INDEX_GFID, &a.gfid) && !gfid_is_null(&a.gfid))
+        dir = inode_link(h->op.d->xl->graph->inodes, NULL, NULL, &a);
+    call_stack_free(stk);
+    return dir;
+}
+
+/* Returns 1: there is more; 0: the end; or -errno. */
+static int
+pending_part(const struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, struct pending_list *l)
+{
+    struct call_stack *stk = ec_heal_call(h, FOP_readdir, i);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.fd = fd_ref(fd);
+    stk->call.offset = *offset;
+    stk->call.size = PENDING_BYTES;
+    int ret = coro_call(stk, h->op.d->xl->children[i]);
+    const struct dirent_entry *first = ret >= 0 ? stk->reply.entries : NULL;
+    for (const struct dirent_entry *e = first; e; e = e->next) {
+        *offset = e->off;
+        pending_add(l, e);
+    }
+    ret = ret < 0 ? ret : first != NULL && !ec_heal_must_stop(h);
+    call_stack_free(stk);
+    return ret;
+}
+
+static void
+pending_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l)
+{
+    struct call_stack *stk = ec_call(&h->op, FOP_opendir, i, false, dir, NULL);
+    int ret = stk ? coro_call(stk, h->op.d->xl->children[i]) : -ENOMEM;
+    uint64_t offset = 0;
+
+    while (ret >= 0) {
+        ret = pending_part(h, i, stk->reply.fd, &offset, l);
+        if (ret == 0)
+            break;
+    }
+    if (stk)
+        call_stack_free(stk);
+}
+
+/* Removes the index entry of an object that has gone; an entry that stays is met by the next crawl. */
+static void
+pending_remove(const struct ec_heal *h, unsigned i, struct inode *dir, const struct gfid *gfid)
+{
+    struct call_stack *stk = ec_call(&h->op, FOP_unlink, i, false, NULL, NULL);
+
+    if (stk)
+        stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = GFID(gfid)};
+    (void)ec_heal_send(h, i, stk);
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+/* Looks at the object on all children. Returns its type; 0: unknown; *is_gone: no child has it. */
+static uint32_t
+type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
+{
+    struct ec_heal h;
+
+    ec_heal_begin(&h, d, inode);
+    (void)ec_heal_see(&h);
+    *is_gone = h.lacks == d->all;
+    uint32_t type = h.has ? h.copy[child_first(h.has)].stat.mode & S_IFMT : 0;
+    if (type)
+        inode_learn_type(inode, type);
+    ec_heal_end(&h);
+    return type;
+}
+
+/* Heals folders, or all other objects. Returns the number of healed ones. */
+static unsigned
+heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l, bool wants_folders)
+{
+    struct disperse *d = h->op.d;
+    unsigned healed = 0;
+
+    for (size_t n = 0; n < l->count && !ec_heal_must_stop(h); n++) {
+        struct iatt a = {.gfid = l->at[n].gfid};
+        struct inode *inode = l->at[n].is_done ? NULL : inode_link(d->xl->graph->inodes, NULL, NULL, &a);
+        bool is_gone, was_whole;
+
+        if (!inode)
+            continue;
+        uint32_t type = type_of_pending(d, inode, &is_gone);
+        if (is_gone) {
+            pending_remove(h, i, dir, &a.gfid);
+            l->at[n].is_done = true;
+        } else if (type && S_ISDIR(type) == wants_folders) {
+            int err = ec_heal_object(d, inode, &was_whole);
+
+            l->at[n].is_done = !err;
+            healed += !err && !was_whole;
+            if (err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT)
+                log_event(LOG_WARNING, d->xl, "disperse-crawl-failed", "%s is not healed: %s",
+                          GFID(&a.gfid), strerror(-err));
+        }
+        inode_unref(inode);
+    }
+    return healed;
+}
+
+/* Returns the number of objects that were healed. */
+static unsigned
+crawl_brick(struct ec_heal *h, unsigned i)
+{
+    struct inode *dir = pending_directory(h, i);
+    struct pending_list l = {0};
+    unsigned healed = 0, some;
+
+    if (!dir)
+        return 0;
+    pending_read(h, i, dir, &l);
+    do {
+        some = heal_pending(h, i, dir, &l, true);
+        healed += some;
+    } while (some && !ec_heal_must_stop(h));
+    healed += heal_pending(h, i, dir, &l, false);
+    free(l.at);
+    inode_unref(dir);
+    return healed;
+}
+
+/* ---- a crawl --------------------------------------------------------------------------------- */
+
+static void
+ec_crawl_go(void *arg)
+{
+    struct disperse *d = arg;
+    struct graph *graph = d->xl->graph;
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    struct inode *root = inode_root(graph->inodes);
+    uint64_t timeout_ms = (uint64_t)conf->heal_timeout_s * 1000;
+    unsigned healed = 1;
+
+    for (unsigned round = 0; round < CRAWL_ROUNDS_MAX && healed; round++) {
+        struct ec_heal h;
+
+        ec_heal_begin(&h, d, root);
+        healed = 0;
+        for_each_child (i, children_count(h.on) > d->data ? h.on : 0) {
+            if (!ec_heal_must_stop(&h))
+                healed += crawl_brick(&h, i);
+        }
+        ec_heal_end(&h);
+    }
+    inode_unref(root);
+    pthread_mutex_lock(&d->lock);
+    d->is_crawling = false;
+    if (!atomic_load(&d->is_stopping))
+        timer_start(&d->crawl_timer, d->crawls_again ? CRAWL_SOON_MS : timeout_ms);
+    d->crawls_again = false;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    graph_unpin(graph);
+}
+
+static void
+ec_crawl_job_run(struct worker_job *job)
+{
+    struct disperse *d = caa_container_of(job, struct disperse, crawl_job);
+    struct graph *graph = d->xl->graph;
+
+    if (!ec_run(ec_crawl_go, d))
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->is_crawling = false;
+    timer_start(&d->crawl_timer, CRAWL_SOON_MS);
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    graph_unpin(graph);
+}
+
+static void
+ec_crawl_timer_fired(struct timer *t)
+{
+    struct disperse *d = caa_container_of(t, struct disperse, crawl_timer);
+
+    pthread_mutex_lock(&d->lock);
+    if (!d->is_crawling && !atomic_load(&d->is_stopping) && graph_pin(d->xl->graph)) {
+        d->is_crawling = true;
+        worker_post_any(&d->crawl_job);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+static bool
+is_healer(const struct disperse *d)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+
+    return conf->is_daemon && conf->daemon_heals;
+}
+
+void
+ec_crawl_start(struct disperse *d)
+{
+    timer_init(&d->crawl_timer, ec_crawl_timer_fired);
+    d->crawl_job.run = ec_crawl_job_run;
+}
+
+void
+ec_crawl_soon(struct disperse *d)
+{
+    if (!is_healer(d))
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->crawls_again = d->is_crawling;
+    if (!d->is_crawling && !atomic_load(&d->is_stopping))
+        timer_start(&d->crawl_timer, CRAWL_SOON_MS);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* is_stopping is set: running heals and crawls end soon. */
+void
+ec_crawl_stop(struct disperse *d)
+{
+    timer_stop(&d->crawl_timer);
+    pthread_mutex_lock(&d->lock);
+    while (d->is_crawling || d->heals_running)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    timer_stop(&d->crawl_timer);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* heal: the repair of fragments, attributes and names on children that are behind, by the protocol of stock
+ * healers. heal.c has the queue of background heals and attributes, heal-data.c fragments, heal-entry.c
+ * names, crawl.c the lists of pending objects on the bricks.
+ *
+ * Every heal needs more than K children, and its first step locks the object, or a part of it, as every
+ * operation does. A healer keeps other healers away by a second lock on the object, in the domain
+ * NAME:self-heal. State after the death of the healer or of a brick at any step:
+ *
+ *      data       the sinks' versions have bit 62 (a heal has begun), or are still lower: they are not read,
+ *                 and the next heal begins anew. The version of a sink rises in one XATTROP after all its
+ *                 fragments were written
+ *      metadata   the sinks' metadata versions are still lower: again
+ *      names      the folder's data versions are still lower: again. A name that was made on a sink leads to
+ *                 an empty object of version 0; the object was marked dirty on the other children before
+ *
+ * The dirty counters are lowered last, by their values at the beginning of the heal, and only if all N
+ * children took part. */
+#ifndef KILN_CLUSTER_DISPERSE_HEAL_H
+#define KILN_CLUSTER_DISPERSE_HEAL_H
+
+#include "xlators/cluster/disperse/disperse-internal.h"
+
+#define VERSION_HEALING (UINT64_C(1) << 62) /* in the data word: this child is being healed */
+
+/* One child's object. */
+struct ec_copy {
+    struct iatt stat; /* size: that of the fragment */
+    uint64_t version[2], dirty[2], size;
+};
+
+struct ec_heal {
+    struct ec_op op; /* the heal's own operation; op.inode is the object */
+    uint8_t lock_owner[8], healer_owner[8];
+    uint32_t generation; /* the layer's generation when the heal began */
+    child_set on;        /* children that were up then */
+    /* from the latest heal_see() */
+    child_set has, lacks; /* children with and without the object; those in neither did not answer */
+    struct ec_copy copy[FAN_CHILDREN_MAX];
+};
+
+/* Prepares a heal; takes a reference to the inode. */
+void ec_heal_begin(struct ec_heal *h, struct disperse *d, struct inode *inode);
+void ec_heal_end(struct ec_heal *h);
+/* Returns whether the heal must stop: the mount is ending, or a child has come or gone, and with its
+ * connection its locks. */
+bool ec_heal_must_stop(const struct ec_heal *h);
+/* Locks the object on all children of h->on: 0 or -errno. */
+int ec_heal_lock(struct ec_heal *h, struct inode *inode);
+void ec_heal_unlock(struct ec_heal *h, struct inode *inode);
+/* Keeps other healers away, without waiting: 0, or -EAGAIN: another healer is at work. */
+int ec_healer_lock(struct ec_heal *h);
+void ec_healer_unlock(struct ec_heal *h);
+/* Reads attributes and counters of all children. Returns 0, or -errno if K or fewer have the object. */
+int ec_heal_see(struct ec_heal *h);
+/* Adds to version, dirty counter and size of child i's object. Returns 0 or -errno. */
+struct ec_change {
+    uint64_t version[2], dirty[2], size;
+};
+int ec_heal_add(const struct ec_heal *h, unsigned i, struct inode *inode, const struct ec_change *c);
+/* Lowers the dirty counter `word` of the children of `of` by its value in the latest heal_see(), if all
+ * children took part. */
+int ec_heal_clear_dirty(struct ec_heal *h, child_set of, unsigned word);
+/* Winds the call to child i, waits and frees it. Returns as coro_call(); NULL as `stk` gives -ENOMEM. */
+int ec_heal_send(const struct ec_heal *h, unsigned i, struct call_stack *stk);
+/* Returns a call about the object for child i; NULL: out of memory. */
+struct call_stack *ec_heal_call(const struct ec_heal *h, enum fop fop, unsigned i);
+
+/* Heal one kind. Return 0, also if nothing was to heal, or -errno. */
+int ec_heal_data(struct ec_heal *h);
+int ec_heal_metadata(struct ec_heal *h);
+int ec_heal_entries(struct ec_heal *h);
+/* Heals all kinds of the object. Returns 0 or -errno; *was_whole: there was nothing to heal. */
+int ec_heal_object(struct disperse *d, struct inode *inode, bool *was_whole);
+
+/* Queues a background heal of an object with children that are behind. */
+void ec_heal_soon(struct disperse *d, struct inode *inode);
+
+/* ---- crawl.c: the self-heal daemon's work, with the option iam-self-heal-daemon --------------- */
+
+/* Starts the timer of crawls. */
+void ec_crawl_start(struct disperse *d);
+/* Starts a crawl soon, because a child has come up. */
+void ec_crawl_soon(struct disperse *d);
+/* Ends the crawls; returns when none runs. */
+void ec_crawl_stop(struct disperse *d);
+
+#endif
