@@ -4,6 +4,7 @@
 #define KILN_BENCH_LOOPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Calls of malloc and its kin, and the bytes requested; only in the program built with -DLOOPS_COUNT.
@@ -18,6 +19,10 @@ void must(bool is_good, const char *what);
 double cpu_seconds(int who); /* RUSAGE_SELF ... */
 double wall_seconds(void);
 void pools_start(bool on);
+
+/* Starts `count` children with `argv` by libuv and hands each output to take(args[i]). */
+typedef void (*ten_take)(void *arg, const char *bytes, size_t count);
+void ten_by_uv(char *argv[], unsigned count, ten_take take, void *const *args, struct allocations *started);
 
 int framing_main(int argc, char **argv);
 int pump_main(int argc, char **argv);

@@ -4,8 +4,8 @@
  *
  *     pump pump|naive look|file|null MIB  a child that writes MIB; the output is examined or passed on
  *     pump pump|naive short COUNT         children that read 1 KiB and write 1 KiB, in succession
- *     pump pump|popen|thread ten MIB      ten such children at once, all output through a CRC32: by the pump,
- *                                         popen(3) and poll(2), popen(3) and a thread each
+ *     pump pump|popen|thread|uv ten MIB   ten such children at once, all output through a CRC32: by the pump,
+ *                                         popen(3) and poll(2), popen(3) and a thread each, libuv
  *
  * prints seconds, seconds of CPU (child included), allocations and bytes to start a child, and after its
  * start.
@@ -286,6 +286,22 @@ ten_by_threads(const char *mib)
 }
 
 static void
+crc_take_any(void *arg, const char *bytes, size_t count)
+{
+    crc_take(arg, bytes, count);
+}
+
+static void
+ten_by_loop(char *child[])
+{
+    void *each[TEN];
+
+    for (int i = 0; i < TEN; i++)
+        each[i] = &ten[i];
+    ten_by_uv(child, TEN, crc_take_any, each, &started);
+}
+
+static void
 ten_at_once(const char *way, char *child[])
 {
     begun = allocations_now();
@@ -293,6 +309,8 @@ ten_at_once(const char *way, char *child[])
         ten_by_pump(child);
     else if (!strcmp(way, "popen"))
         ten_by_poll(child[2]);
+    else if (!strcmp(way, "uv"))
+        ten_by_loop(child);
     else
         ten_by_threads(child[2]);
     ended = allocations_now();
