@@ -22,10 +22,12 @@ if [[ -z ${KILN_SANDBOX:-} ]]; then
         exit 0
     fi
     enter=()
-    if [[ -n ${KILN_STOCK_VERSION:-} ]]; then
+    # A script that runs itself once more is in that Debian already.
+    if [[ -n ${KILN_STOCK_VERSION:-} && -z ${KILN_STOCK_ENTERED:-} ]]; then
         stock_root=$("$tests_dir/lib/stock-root.sh" "$KILN_STOCK_VERSION") ||
             { echo "Bail out! no root with GlusterFS $KILN_STOCK_VERSION"; exit 1; }
         enter=("$tests_dir/lib/enter-root.sh" "$stock_root")
+        export KILN_STOCK_ENTERED=1
     fi
     export KILN_SANDBOX=$$
     exec unshare --mount --net --ipc --pid --fork --kill-child --mount-proc --propagation private -- \
