@@ -13,83 +13,15 @@
 # Covers: debian
 
 set -u
-top=$(readlink -f "$(dirname "$0")/../..")
-n=0 failed=0 nspawn='' leader=''
-
 for program in systemd-nspawn mmdebstrap lintian dpkg-buildpackage; do
     command -v "$program" >/dev/null || { echo "1..0 # SKIP no $program: extras/install-deps.sh package"; exit 0; }
 done
-[[ $EUID -eq 0 ]] || { echo "1..0 # SKIP not root"; exit 0; }
-dir=$(mktemp -d /var/tmp/kiln-packages.XXXXXX) || exit 1
-root=$dir/root
-log=$dir/log
-
-# 0: it has gone by itself.
-halt() {
-    local i status=1
-    [[ -n $nspawn ]] || return 0
-    kill "$nspawn" 2>/dev/null # the machine is shut down
-    for ((i = 0; i < 1800; i++)); do
-        kill -0 "$nspawn" 2>/dev/null || { status=0; break; }
-        sleep 0.1
-    done
-    kill -KILL "$nspawn" 2>/dev/null
-    wait "$nspawn" 2>/dev/null
-    nspawn=
-    return "$status"
-}
-
-cleanup() {
-    halt
-    findmnt -rn -o TARGET | grep "^$dir/" | sort -r | xargs -r umount -l
-    rm -rf --one-file-system "$dir"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-result() { # STATUS NAME
-    n=$((n + 1))
-    if [[ $1 -eq 0 ]]; then
-        echo "ok $n - $2"
-    else
-        echo "not ok $n - $2"
-        failed=1
-        tail -n 30 "$log" | sed 's/^/# /'
-    fi
-}
-
-t() { # NAME COMMAND...
-    local name=$1
-    shift
-    "$@" >"$log" 2>&1 </dev/null
-    result $? "$name"
-}
-
-is() { # GOT WANTED NAME
-    echo "got: $1, wanted: $2" >"$log"
-    [[ $1 == "$2" ]]
-    result $? "$3"
-}
-
-# A command line in the machine.
-inside() {
-    nsenter -t "$leader" -m -u -i -n -p -r -w env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-        DEBIAN_FRONTEND=noninteractive bash -c "$1"
-}
-
-until_inside() { # SECONDS COMMAND-LINE
-    local until=$((SECONDS + $1))
-    until inside "$2"; do
-        [[ $SECONDS -lt $until ]] || return 1
-        sleep 0.5
-    done
-}
+. "$(dirname "$0")/machine.sh"
 
 # ---- the packages ----------------------------------------------------------------------------
 
 build() {
-    mkdir -p "$dir/build/kiln" &&
-        (cd "$top" && git ls-files -z | tar --null -cf - -T -) | tar -C "$dir/build/kiln" -xf - &&
+    machine_sources "$dir/build/kiln" &&
         (cd "$dir/build/kiln" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b)
 }
 
@@ -114,21 +46,7 @@ find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
 t "apt finds the dependencies of the packages" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
     --no-install-recommends /debs/*.deb glusterfs-client attr logrotate"
 
-# True when systemd has started all its units.
-boot() {
-    local i devices=(--bind=/dev/fuse)
-    [[ ! -e /dev/autofs ]] || devices+=(--bind=/dev/autofs)
-    systemd-nspawn --register=no --keep-unit -q -D "$root" --private-network "${devices[@]}" \
-        --rlimit=RLIMIT_NOFILE=1048576 -b </dev/null >>"$dir/boot.log" 2>&1 &
-    nspawn=$!
-    for ((i = 0; i < 300; i++)); do
-        leader=$(pgrep -P "$nspawn" | head -n 1)
-        [[ -z $leader || $(cat "/proc/$leader/comm" 2>/dev/null) != systemd ]] || break
-        sleep 0.1
-    done
-    until_inside 300 '[[ $(systemctl is-system-running) =~ ^(running|degraded)$ ]]' 2>/dev/null
-}
-if ! boot; then
+if ! machine_boot; then
     echo "1..$((n + 1))"
     echo "ok $((n + 1)) - the rest # SKIP systemd does not boot in systemd-nspawn here"
     exit "$failed"
@@ -200,8 +118,8 @@ END
 localhost:/demo /mnt/a kiln _netdev,x-systemd.requires=kilnd.service,x-systemd.automount 0 0
 END
 mkdir "$root/mnt/a"
-t "the machine is shut down with volumes mounted" halt
-t "the machine boots again" boot
+t "the machine is shut down with volumes mounted" machine_halt
+t "the machine boots again" machine_boot
 t "the mounts of the machine's fstab are back" inside 'systemctl is-active kilnd mnt-s.mount mnt-k.mount && findmnt -t fuse.glusterfs /mnt/s && \
     findmnt -t fuse.glusterfs /mnt/k && grep -q hello /mnt/s/file /mnt/k/file'
 if [[ -e /dev/autofs ]]; then
@@ -229,5 +147,4 @@ t "apt installs the packages again" inside 'apt-get install -y --no-install-reco
 t "kilnd serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'
 t "the packages can be purged twice" inside 'umount /mnt/s; apt-get purge -y kiln && dpkg --purge kiln kiln-client'
 
-echo "1..$n"
-exit "$failed"
+machine_done
