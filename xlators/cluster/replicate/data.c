@@ -166,7 +166,9 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
     if (err)
         return err;
     err = change_held(op, c, &w, &outcome);
-    bool waits = outcome.failed || !op->is_pinned || !op->file;
+    /* features/shard writes by anonymous fds, which are as good as open files: it syncs them itself */
+    bool is_open = op->file || (op->fd && op->fd->is_anonymous);
+    bool waits = outcome.failed || !op->is_pinned || !is_open;
     if (!waits && may_reply)
         reply_if_pending(op, err);
     int mark_err = hold_leave(op, &ri->hold, &w, &outcome, waits);
