@@ -49,6 +49,14 @@ t "it cannot be set" fails_with "Operation not permitted" setfattr -n $key -v 0x
 t "it cannot be removed" fails_with "Operation not permitted" setfattr -x $key "$a/small"
 is "$(stat -c %s "$a/small")" 9000005 "the size is as before"
 
+mkdir "$a/many"
+for i in $(seq 20); do
+    truncate -s $((i * 5000000)) "$a/many/$i"
+done
+mount_end "$a"
+mount_kiln v "$a"
+is "$(ls -l "$a/many" | awk 'NR > 1 {print $9 * 5000000 - $5}' | sort -u)" 0 "a first listing by a new mount has the sizes of whole files"
+
 python3 - "$a/holes" <<'EOS' >"$T/seeks"
 import os, sys
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)

@@ -222,6 +222,23 @@ list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
     }
 }
 
+/* Copies the xattr that features/shard has asked for; the others are evaluated already, and no layer above
+ * uses them. NULL: none, or out of memory, which features/shard takes for an unknown size. */
+static struct dict *
+keep_size(const struct op *o, const struct dict *from)
+{
+    const struct dict_pair *p = dict_find(from, DICT_KEY_SHARD_FILE_SIZE);
+    const struct dict_pair *b = dict_find(from, DICT_KEY_SHARD_BLOCK_SIZE);
+    struct dict *d = dict_has(o->stk->call.xdata, DICT_KEY_SHARD_FILE_SIZE) ? dict_new(&o->stk->arena) : NULL;
+
+    if (!d || !p || !b)
+        return d;
+    if (dict_set_bytes(d, DICT_KEY_SHARD_FILE_SIZE, p->v.bytes, p->len) ||
+        dict_set_bytes(d, DICT_KEY_SHARD_BLOCK_SIZE, b->v.bytes, b->len))
+        return NULL;
+    return d;
+}
+
 /* Appends the entries to the caller's reply. The names are copied, because they lie in a receive record
  * that is freed. */
 static int
@@ -239,7 +256,7 @@ append_entries(const struct op *o, struct call_stack *stk)
         }
         memcpy(name, e->name, e->name_len + 1);
         e->name = name;
-        e->dict = NULL; /* already evaluated; not used by layers above */
+        e->dict = keep_size(o, e->dict);
     }
     while (*at)
         at = &(*at)->next;

@@ -263,7 +263,7 @@ shard_fix_entry(struct shard *s, struct call_stack *stk, struct dirent_entry *e)
     else if (shard_read_size(e->dict, &size, &blocks)) {
         e->iatt.size = size;
         e->iatt.blocks = blocks;
-    } else if (f && f->block_size) {
+    } else if (f ? f->block_size != 0 : !e->dict) {
         e->iatt = (struct iatt){0}; /* not known: the reader looks the name up */
     }
     inode_unref(inode);
