@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Random writes, appends, truncates, punches and allocations on a file in blocks of 4 MB have the results that they have on a
-# plain file: through one mount, and through two mounts in turns, on distributed and on distributed replicated volumes, on kilnd's
-# bricks and on stock's. A truncate to a block's end keeps the last block.
+# plain file: through one mount, and through two mounts in turns, on volumes that are distributed, also over replicas and
+# dispersed sets, on kilnd's bricks and on stock's. A truncate to a block's end keeps the last block.
 # Covers: xlators/features/shard
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -13,27 +13,26 @@ volfile_shard=4MB
 mount_graph=whole
 work=$tests_dir/shard/shard_work.py
 
-for layout in 2x1 2x2; do
-    for kind in kiln stock; do
-        vol=v$layout$kind
-        volume_new "$vol" "$layout"
-        volume_assign "$vol" "$kind"
-        volume_start "$vol"
-        for mnt in "$T/$vol-a" "$T/$vol-b"; do
-            mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0
-        done
-        t "$layout, $kind bricks: changes through one mount" python3 "$work" model 1 40 "$T/plain" "$T/$vol-a/one"
-        t "$layout, $kind bricks: changes through two mounts" python3 "$work" model 2 40 "$T/plain" "$T/$vol-a/two" "$T/$vol-b/two"
-        mount_end "$T/$vol-b"
-        t "$layout, $kind bricks: the other mount reads the same" python3 "$work" compare "$T/plain" "$T/$vol-a/two"
-        head -c 9437184 /dev/urandom >"$T/nine"
-        for size in 4194304 8388608; do
-            cp "$T/nine" "$T/$vol-a/cut"
-            truncate -s "$size" "$T/$vol-a/cut"
-            t "$layout, $kind bricks: a truncate to $size bytes keeps these bytes" cmp -n "$size" "$T/nine" "$T/$vol-a/cut"
-            is "$(stat -c %s "$T/$vol-a/cut")" "$size" "$layout, $kind bricks: the size is $size then"
-        done
-        mount_end "$T/$vol-a"
-        volume_stop "$vol"
+for what in "2x1 kiln" "2x2 kiln" "2x2 stock" "2x2+1 kiln"; do
+    read -r layout kind <<<"$what"
+    vol=v-${layout/+/-}-$kind
+    volume_new "$vol" "$layout"
+    volume_assign "$vol" "$kind"
+    volume_start "$vol"
+    for mnt in "$T/$vol-a" "$T/$vol-b"; do
+        mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0
     done
+    t "$layout, $kind bricks: changes through one mount" python3 "$work" model 1 40 "$T/plain" "$T/$vol-a/one"
+    t "$layout, $kind bricks: changes through two mounts" python3 "$work" model 2 40 "$T/plain" "$T/$vol-a/two" "$T/$vol-b/two"
+    mount_end "$T/$vol-b"
+    t "$layout, $kind bricks: the other mount reads the same" python3 "$work" compare "$T/plain" "$T/$vol-a/two"
+    head -c 9437184 /dev/urandom >"$T/nine"
+    for size in 4194304 8388608; do
+        cp "$T/nine" "$T/$vol-a/cut"
+        truncate -s "$size" "$T/$vol-a/cut"
+        t "$layout, $kind bricks: a truncate to $size bytes keeps these bytes" cmp -n "$size" "$T/nine" "$T/$vol-a/cut"
+        is "$(stat -c %s "$T/$vol-a/cut")" "$size" "$layout, $kind bricks: the size is $size then"
+    done
+    mount_end "$T/$vol-a"
+    volume_stop "$vol"
 done

@@ -892,24 +892,27 @@ serve_getxattr(struct child_call *c, struct stored_object *o)
     return 0;
 }
 
-/* Adds big-endian words of 32 bits, and answers with the sums. */
+/* Adds big-endian words of 32 bits, or of 64 (features/shard), and answers with the sums; or sets the values.
+ * */
 static int
 serve_xattrop(struct child_call *c, struct stored_object *o)
 {
+    enum { ADD64 = 1, GET_AND_SET = 4 };
+    uint32_t op = c->stk->call.flags, width = op == ADD64 ? 8 : 4;
     struct dict *d = reply_dict(c->stk);
 
     dict_for_each(p, c->stk->call.dict)
     {
         const unsigned char *add = p->v.bytes;
         unsigned char sum[STORED_TEXT_MAX] = {0};
-        struct stored_xattr *x = store_xattr(o, p->key);
+        struct stored_xattr *x = op == GET_AND_SET ? NULL : store_xattr(o, p->key);
 
         if (x)
             memcpy(sum, x->bytes, x->len);
         for (uint32_t at = 0, carry = 0; at < p->len; at++) {
             uint32_t byte = p->len - 1 - at; /* from the last byte on */
 
-            carry = (at % 4 ? carry : 0) + sum[byte] + add[byte];
+            carry = (at % width ? carry : 0) + sum[byte] + add[byte];
             sum[byte] = (unsigned char)carry;
             carry >>= 8;
         }
@@ -990,7 +993,7 @@ serve_by_object(struct child_call *c, struct stored_object *o)
     case FOP_fsyncdir:
     case FOP_access:
         reply_stats(c, o);
-        return 0;
+        return dict_has(c->stk->call.xdata, DICT_KEY_SHARD_FILE_SIZE) ? reply_lookup_xdata(c, o) : 0;
     default:
         return -EOPNOTSUPP;
     }

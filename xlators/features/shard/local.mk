@@ -10,3 +10,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/features/shard/shard-internal.h \
 	xlators/features/shard/shard.c \
 	xlators/features/shard/sweep.c
+
+check_PROGRAMS += xlators/features/shard/test-shard
+xlators_features_shard_test_shard_SOURCES = xlators/features/shard/test-shard.c $(TEST_CHILDREN)
+xlators_features_shard_test_shard_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_features_shard_test_shard_LDADD = $(TEST_LIBS)
