@@ -107,6 +107,7 @@ int volume_heal(const struct verb *v, int argc, char **argv);
 int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
+int upgrade(const struct verb *v, int argc, char **argv);
 int top(const struct verb *v, int argc, char **argv);
 int explain(const struct verb *v, int argc, char **argv);
 int bench(const struct verb *v, int argc, char **argv);

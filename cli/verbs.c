@@ -122,6 +122,13 @@ const struct verb verbs[] = {
      "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
      "hard: also free pages between objects in use, and free memory of malloc.",
      0, 6, pools},
+    {"upgrade", "[PROGRAM]", "Run a newer kilnd in place of the running one, without an interruption",
+     "kilnd runs PROGRAM, or the file that it was started from, which a package may have replaced. Process "
+     "id,\n"
+     "connections, open files and locks stay; clients wait for a moment. Connections with TLS are made "
+     "anew.\n"
+     "If the new program does not start, the running one serves on.",
+     0, 1, upgrade},
     {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
      "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
      "Kiln\n"

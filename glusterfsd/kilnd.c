@@ -33,6 +33,7 @@
 #include "glusterfsd/notify.h"
 #include "glusterfsd/questions.h"
 #include "glusterfsd/sandbox.h"
+#include "glusterfsd/upgrade.h"
 #include "glusterfsd/volfiles.h"
 #include "graph/graph.h"
 #include "graph/pools.h"
@@ -248,6 +249,8 @@ learn_of_process(void)
 static uint16_t
 wanted_port(void)
 {
+    if (upgrade_brick_port())
+        return upgrade_brick_port();
     return (uint16_t)(options.port >= 0 ? options.port : volfile_port >= 0 ? volfile_port : PORT_DEFAULT);
 }
 
@@ -315,7 +318,8 @@ listen_for_clients(void)
     uint16_t port;
     const struct server_listen listen = {
         .host = bind_address, .port = wanted_port(), .find_brick = bricks_find,
-        .first_brick = options.state_dir ? NULL : bricks_first, .is_brick_changing = bricks_is_changing};
+        .first_brick = options.state_dir ? NULL : bricks_first, .is_brick_changing = bricks_is_changing,
+        .restore = upgrade_restore};
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
     if (err == -EADDRINUSE && options.state_dir && options.port < 0) {
@@ -334,7 +338,13 @@ listen_for_clients(void)
     uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
     verbs_begin_process(port, write_statedump);
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
-    return err ? give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error) : 0;
+    if (err)
+        return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
+    upgrade_started(port, options.server || options.socket_path
+                              ? "glusterd attaches bricks to this kilnd; kiln upgrade is built for a kilnd "
+                                "with --state or -f alone: restart the bricks by glusterd"
+                              : NULL);
+    return 0;
 }
 
 static int
@@ -485,6 +495,9 @@ serve(const sigset_t *signals)
         case SIGUSR1:
             (void)write_statedump(NULL); /* logs a failure */
             break;
+        case UPGRADE_SIGNAL:
+            upgrade_run();
+            break;
         default:
             break;
         }
@@ -499,6 +512,7 @@ block_signals(sigset_t *signals)
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGHUP);
     sigaddset(signals, SIGUSR1);
+    sigaddset(signals, UPGRADE_SIGNAL);
     sigaddset(signals, SIGALRM);
     daemon_block_signals(signals);
 }
@@ -574,7 +588,10 @@ main(int argc, char **argv)
     sigset_t signals;
 
     hand_over_to_stock(argv);
+    upgrade_begin(argc, argv);
     options_parse(&options, argc, argv);
+    if (options.is_upgrade_check)
+        return upgrade_answer_check();
     if (options.is_check)
         return check_volfiles();
     int status = prepare();
@@ -588,7 +605,7 @@ main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     block_signals(&signals);
-    int err = options.is_foreground ? 0 : daemonise();
+    int err = options.is_foreground || upgrade_has_state() ? 0 : daemonise();
     if (err) {
         fprintf(stderr, "kilnd: %s\n", strerror(-err));
         return EXIT_FAILURE;

@@ -43,6 +43,7 @@ struct kilnd_options {
     bool is_check;            /* --check */
     bool is_sandbox_given;    /* --sandbox */
     enum sandbox_mode sandbox;
+    bool is_upgrade_check;    /* --upgrade-check */
     bool is_foreground;       /* -N */
     int port;                 /* --brick-port; -1: the volfile's or any */
     const char **xlator_options; /* --xlator-option */

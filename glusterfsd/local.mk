@@ -45,7 +45,9 @@ kilnd_SOURCES = \
 	glusterfsd/statedump-options.h \
 	glusterfsd/top-answer.c \
 	glusterfsd/top-sample.c \
-	glusterfsd/top-sample.h
+	glusterfsd/top-sample.h \
+	glusterfsd/upgrade.c \
+	glusterfsd/upgrade.h
 # The allocator first: it takes malloc's place.
 kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS)
 

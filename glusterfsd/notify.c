@@ -21,6 +21,7 @@
 /* Written by the main thread before workers may look at these. */
 static int manager = -1;       /* connected; -1: no manager */
 static uint64_t watchdog_usec; /* 0: no signs of life are wanted */
+static char *manager_name;     /* $NOTIFY_SOCKET */
 static bool is_watched;
 
 static void watch_due(struct timer *t);
@@ -81,10 +82,27 @@ notify_begin(void)
     int err = name && *name ? connect_to(name) : 0;
 
     watchdog_usec = manager >= 0 ? read_watchdog() : 0;
+    manager_name = manager >= 0 ? strdup(name) : NULL;
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
     return err;
+}
+
+void
+notify_give_environment(bool gives)
+{
+    char usec[32];
+
+    snprintf(usec, sizeof usec, "%ju", (uintmax_t)watchdog_usec);
+    if (gives && manager_name)
+        setenv("NOTIFY_SOCKET", manager_name, 1);
+    else
+        unsetenv("NOTIFY_SOCKET");
+    if (gives && watchdog_usec)
+        setenv("WATCHDOG_USEC", usec, 1);
+    else
+        unsetenv("WATCHDOG_USEC");
 }
 
 /* ---- signs of life --------------------------------------------------------------------------- */
@@ -185,4 +203,6 @@ notify_stopping(void)
     if (manager >= 0)
         close(manager);
     manager = -1;
+    free(manager_name);
+    manager_name = NULL;
 }

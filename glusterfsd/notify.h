@@ -12,9 +12,14 @@
 #ifndef KILN_GLUSTERFSD_NOTIFY_H
 #define KILN_GLUSTERFSD_NOTIFY_H
 
+#include <stdbool.h>
+
 /* Takes the manager's variables out of the environment, so that no child answers for this process. Before
  * there are threads. 0, or -errno when $NOTIFY_SOCKET names no socket. */
 int notify_begin(void);
+/* Puts these variables back for the program that takes this process over, or takes them out again. Other
+ * threads read no environment meanwhile. */
+void notify_give_environment(bool gives);
 /* Ready, with a line for people. With $WATCHDOG_USEC signs of life begin: workers run. 0 or -errno. */
 int notify_ready(const char *status);
 /* The configuration is being read anew, or has been read. */

@@ -52,6 +52,7 @@ enum {
     KEY_SANDBOX,
     KEY_CONFIG,
     KEY_CHECK,
+    KEY_UPGRADE_CHECK,
     KEY_IGNORED,
     KEYS
 };
@@ -74,6 +75,10 @@ static const struct argp_option table[] = {
     {"check", KEY_CHECK, NULL, 0,
      "Serve nothing: print why kilnd would not start the bricks of these volfiles, or without which feature, "
      "and exit with status 1 if a brick would not start",
+     0},
+    {"upgrade-check", KEY_UPGRADE_CHECK, NULL, 0,
+     "Serve nothing: read the options, print the format of the state that this program can take over from a "
+     "running kilnd, and exit (kiln upgrade runs this)",
      0},
     {"config", KEY_CONFIG, "FILE", 0,
      "Read further options from FILE (default: " CONFIG_PATH ", if that file exists); the command line wins",
@@ -561,6 +566,9 @@ take_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_CHECK:
         o->is_check = true;
+        break;
+    case KEY_UPGRADE_CHECK:
+        o->is_upgrade_check = true;
         break;
     case KEY_STATE:
         o->state_dir = state_dir(state, arg);

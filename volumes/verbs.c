@@ -12,6 +12,7 @@
 
 #include "coro/pool-control.h"
 #include "glusterfsd/http.h"
+#include "glusterfsd/upgrade.h"
 #include "log/log.h"
 #include "volumes/cluster-look.h"
 #include "volumes/cluster.h"
@@ -94,7 +95,28 @@ verb_version(json_t *args, json_t **out, struct problem *why)
 {
     if (verbs_get_args(args, why, "{}", NULL))
         return why->err;
-    *out = json_pack("{ss si}", "version", PACKAGE_VERSION, "pid", (int)getpid());
+    struct upgrade_figures f;
+
+    upgrade_figures(&f);
+    *out = json_pack("{ss si si si si si si ss}", "version", PACKAGE_VERSION, "pid", (int)getpid(),
+                     "upgrades", (int)f.count, "connections", (int)f.connections, "files", (int)f.files,
+                     "lost_clients", (int)f.lost_clients, "stall_ms", (int)f.stall_ms, "upgrade_error",
+                     f.error);
+    return 0;
+}
+
+static int
+verb_upgrade(json_t *args, json_t **out, struct problem *why)
+{
+    const char *program = NULL;
+    char error[512];
+
+    if (verbs_get_args(args, why, "{s?s}", "program", &program, NULL))
+        return why->err;
+    int err = upgrade_ask(program, error, sizeof error);
+    if (err)
+        return problem_set(why, err, "%s", error);
+    *out = json_object();
     return 0;
 }
 
@@ -163,6 +185,7 @@ static const struct {
     {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
     {"statedump", verb_statedump, verb_statedump, BY_THIS_HOST, NULL},
     {"store-export", verb_store_export, NULL, BY_THIS_HOST, NULL},
+    {"upgrade", verb_upgrade, verb_upgrade, BY_THIS_HOST, NULL},
     {"version", verb_version, verb_version, BY_THIS_HOST, NULL},
     {"volume-add-brick", verb_add_bricks, NULL, BY_THIS_HOST, "add-brick"},
     {"volume-adopt", verb_adopt, NULL, BY_THIS_HOST, NULL},

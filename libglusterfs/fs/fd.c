@@ -203,6 +203,51 @@ fd_table_add(struct fd_table *t, struct fd *fd)
     return number;
 }
 
+/* False: the number is not free. */
+static bool
+take_free_number_locked(struct fd_table *t, uint32_t number)
+{
+    for (uint32_t i = t->free_count; i-- > 0;) { /* numbers given in order are near the top */
+        if (t->free_numbers[i] != number)
+            continue;
+        memmove(&t->free_numbers[i], &t->free_numbers[i + 1], (t->free_count - i - 1) * sizeof number);
+        t->free_count--;
+        return true;
+    }
+    return false;
+}
+
+int
+fd_table_put(struct fd_table *t, struct fd *fd, uint32_t number)
+{
+    pthread_mutex_lock(&t->lock);
+    int err = t->is_closed ? -ENOTCONN : number >= FD_TABLE_MAX ? -EMFILE : 0;
+
+    while (!err && number >= t->capacity)
+        err = fd_table_grow_locked(t);
+    if (!err && !take_free_number_locked(t, number))
+        err = -EEXIST;
+    if (!err) {
+        t->slots[number] = fd;
+        count_files_locked(t, 1);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return err;
+}
+
+int64_t
+fd_table_number(struct fd_table *t, const struct fd *fd)
+{
+    int64_t number = -1;
+
+    pthread_mutex_lock(&t->lock);
+    for (uint32_t i = 0; i < t->capacity && number < 0; i++)
+        if (t->slots[i] == fd)
+            number = i;
+    pthread_mutex_unlock(&t->lock);
+    return number;
+}
+
 struct fd *
 fd_table_get(struct fd_table *t, int64_t number)
 {

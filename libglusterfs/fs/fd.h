@@ -100,6 +100,11 @@ int fd_table_may_add(struct fd_table *t);
 int64_t fd_table_add(struct fd_table *t, struct fd *fd);
 /* Returns a new reference; NULL: no such number. */
 struct fd *fd_table_get(struct fd_table *t, int64_t number);
+/* As fd_table_add(), at a number that is free: for an fd that an earlier program of this process has opened.
+ * The shares do not bound it. Returns 0 or -errno; -EEXIST: the number is taken. */
+int fd_table_put(struct fd_table *t, struct fd *fd, uint32_t number);
+/* The fd's number; -1: the fd is not in the table. */
+int64_t fd_table_number(struct fd_table *t, const struct fd *fd);
 /* Removes an fd and returns the table's reference; NULL: no such number. */
 struct fd *fd_table_take(struct fd_table *t, int64_t number);
 /* Closes the table to new fds because the client is gone. The remaining fds are removed by

@@ -595,6 +595,20 @@ graph_unpin(struct graph *g)
     pthread_mutex_unlock(&drain_lock);
 }
 
+unsigned
+graph_parked_count(const struct graph *g)
+{
+    unsigned count = 0;
+
+    for (unsigned l = 0; l < g->layer_count; l++) {
+        const struct xlator *xl = &g->layers[l];
+
+        for (int fop = 0; xl->parked && fop < FOP_COUNT; fop++)
+            count += atomic_load_explicit(&xl->parked[fop], memory_order_relaxed);
+    }
+    return count;
+}
+
 void
 graph_parked(const struct graph *g, char *text, size_t size)
 {

@@ -123,6 +123,9 @@ void graph_number_contexts(struct graph *g);
  * come and go meanwhile. */
 void graph_parked(const struct graph *g, char *text, size_t size);
 
+/* The number of all parked calls; a moment's figure. Any thread, while the graph exists. */
+unsigned graph_parked_count(const struct graph *g);
+
 /* Writes the brick's part of a statedump. The caller has a pin. thread: any that is registered for read
  * sections. */
 void graph_dump(struct graph *g, struct dump *d);

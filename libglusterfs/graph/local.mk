@@ -4,7 +4,7 @@ libglusterfs_a_SOURCES += \
 	libglusterfs/graph/dir-offset.h \
 	libglusterfs/graph/graph-internal.h \
 	libglusterfs/graph/graph.c \
-	libglusterfs/graph/graph.h \
+	libglusterfs/graph/graph.h libglusterfs/graph/saved-brick.h \
 	libglusterfs/graph/pools.c \
 	libglusterfs/graph/pools.h \
 	libglusterfs/graph/reconfigure.c \

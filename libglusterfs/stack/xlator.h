@@ -18,6 +18,8 @@
 #include "stack/call-stack.h"
 
 struct brick_client;
+struct brick_restorer;
+struct brick_saver;
 struct dump;
 struct fd;
 struct graph;
@@ -129,6 +131,12 @@ struct xlator_type {
     /* Another client has changed the object, so cached data about it is old. `flags`: UPCALL_*, the kinds
      * of change; or INVALIDATED_CONTENTS. From any thread. Absent: passed to the layer above. */
     void (*invalidated)(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
+    /* A newer program takes this process over, and no call runs but the parked calls. `save` writes state of
+     * this layer that the clients rely on and that is not on disk, in this program; `restore` reads what the
+     * `save` of the same type wrote, in the next program, before any client's call. graph/saved-brick.h. 0 or
+     * -errno: the take-over is refused, or the client is cut off. Absent: there is no such state. */
+    int (*save)(struct xlator *xl, struct brick_saver *saver);
+    int (*restore)(struct xlator *xl, struct brick_restorer *restorer);
     /* Writes key=value lines to the statedump. */
     void (*dump)(struct xlator *xl, struct dump *dump);
     /* Start and stop threads of this layer that belong to the whole brick: after publish, before drain. */

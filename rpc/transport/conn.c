@@ -346,6 +346,30 @@ conn_choose_tls(struct conn *c, const struct conn_origin *from)
     return tls ? 0 : -ENOMEM;
 }
 
+void
+transport_each_conn(void (*fn)(struct conn *c, void *arg), void *arg)
+{
+    struct conn *c;
+
+    pthread_mutex_lock(&transport.lock);
+    cds_list_for_each_entry (c, &transport.conns, link)
+        fn(c, arg);
+    pthread_mutex_unlock(&transport.lock);
+}
+
+/* 0 or -ENOMEM. */
+static int
+conn_put_rest(struct conn *c, struct conn_rest *rest)
+{
+    if (!rest)
+        return 0;
+    conn_pause(c);
+    atomic_store(&c->calls_sent, rest->calls_sent);
+    rest->conn = c;
+    int err = receive_put_unread(c, rest->unread, rest->unread_bytes);
+    return err ? err : send_put_unsent(c, rest->unsent, rest->unsent_bytes);
+}
+
 int
 conn_start(int fd, const struct conn_origin *from, const struct transport_ops *ops, void *arg)
 {
@@ -359,7 +383,8 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
         close(fd);
         return -ENOMEM;
     }
-    bool is_admitted = conn_choose_tls(c, from) == 0 && admit_enter(c);
+    bool is_admitted = (from->rest || conn_choose_tls(c, from) == 0) && admit_enter(c) &&
+                       conn_put_rest(c, from->rest) == 0;
 
     if (!is_admitted || ops->accepted(c, arg)) {
         admit_leave(c);

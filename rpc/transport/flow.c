@@ -70,6 +70,12 @@ flow_has_calls(const struct conn *c)
     return REFS(atomic_load(&c->held)) > waiting + OTHER_REFS;
 }
 
+unsigned
+flow_waiting_calls(const struct conn *c)
+{
+    return REFS(atomic_load(&c->waiting));
+}
+
 void
 conn_set_calls_max(struct conn *c, unsigned calls)
 {
@@ -234,6 +240,12 @@ flow_pause_reader(struct conn *c)
         atomic_fetch_and(&c->held, ~FLOW_READER_WAITS);
     pthread_mutex_unlock(&c->lock);
     return pauses;
+}
+
+bool
+flow_is_stalled(const struct conn *c)
+{
+    return atomic_load(&c->held) & FLOW_BATCHES_WAIT;
 }
 
 bool

@@ -19,6 +19,7 @@
 #include "log/log.h"
 #include "rpc/transport/local-socket.h"
 #include "rpc/transport/port.h"
+#include "rpc/transport/saved.h"
 #include "rpc/transport/transport-internal.h"
 #include "rpc/transport/unix-name.h"
 
@@ -38,7 +39,11 @@ struct listener {
     pthread_mutex_t lock; /* guards spare_fd */
     int spare_fd;
     struct timer retry;
+    struct cds_list_head link; /* of all listeners that accept, under listeners_lock */
 };
+
+static pthread_mutex_t listeners_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cds_list_head listeners = CDS_LIST_HEAD_INIT(listeners);
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -169,8 +174,12 @@ static struct listener *
 listener_go(struct listener *l, int *err)
 {
     *err = listen(l->src.fd, BACKLOG) ? -errno : event_add(&l->src, EPOLLIN);
-    if (!*err)
+    if (!*err) {
+        pthread_mutex_lock(&listeners_lock);
+        cds_list_add_tail(&l->link, &listeners);
+        pthread_mutex_unlock(&listeners_lock);
         return l;
+    }
     unix_name_remove(&l->name);
     listener_free(l);
     return NULL;
@@ -180,6 +189,9 @@ static int
 bind_tcp(const struct addrinfo *a, int *fd)
 {
     int one = 1, zero = 0;
+
+    if ((*fd = listeners_take(a->ai_addr, a->ai_addrlen)) >= 0)
+        return 0;
     int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
 
     if (s < 0)
@@ -304,6 +316,38 @@ listener_open_unix(const char *path, const struct transport_ops *ops, void *arg,
     return listener_go(l, err);
 }
 
+void
+listeners_freeze(bool is_frozen)
+{
+    struct listener *l;
+
+    pthread_mutex_lock(&listeners_lock);
+    cds_list_for_each_entry (l, &listeners, link) {
+        if (is_frozen) {
+            event_remove(&l->src); /* waits for a handler that runs, which may start the timer */
+            timer_stop(&l->retry);
+            continue;
+        }
+        int err = event_add(&l->src, EPOLLIN);
+
+        if (err)
+            log_event(LOG_ERROR, NULL, "transport-accept-not-resumed", "cannot watch a listener again: %s",
+                      strerror(-err));
+    }
+    pthread_mutex_unlock(&listeners_lock);
+}
+
+void
+listeners_each(void (*fn)(int fd, void *arg), void *arg)
+{
+    struct listener *l;
+
+    pthread_mutex_lock(&listeners_lock);
+    cds_list_for_each_entry (l, &listeners, link)
+        fn(l->src.fd, arg);
+    pthread_mutex_unlock(&listeners_lock);
+}
+
 uint16_t
 listener_port(const struct listener *l)
 {
@@ -316,6 +360,9 @@ listener_stop(struct listener *l)
     if (l->is_stopped)
         return;
     l->is_stopped = true;
+    pthread_mutex_lock(&listeners_lock);
+    cds_list_del(&l->link);
+    pthread_mutex_unlock(&listeners_lock);
     if (l->beside)
         listener_stop(l->beside);
     event_remove(&l->src); /* waits for a handler that runs, which may start the timer */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rpc/transport/port.h"
+#include "rpc/transport/saved.h"
 
 /* The ports that the kernel gives to a client that does not ask for a low one. */
 enum { HIGH_FIRST = 32768, HIGH_LAST = 60999, HIGH_TRIES = 64 };
@@ -172,7 +173,11 @@ int
 local_socket_bind(const struct sockaddr_storage *bound)
 {
     struct name n = listeners_name(bound);
-    int fd = new_socket();
+    int fd = listeners_take((struct sockaddr *)&n.un, n.bytes);
+
+    if (fd >= 0)
+        return fd;
+    fd = new_socket();
 
     if (fd >= 0 && bind(fd, (struct sockaddr *)&n.un, n.bytes))
         return close_with(fd, -errno);

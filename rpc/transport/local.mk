@@ -9,6 +9,7 @@ libkiln_rpc_a_SOURCES += \
 	rpc/transport/local-socket.c rpc/transport/local-socket.h \
 	rpc/transport/port.c rpc/transport/port.h \
 	rpc/transport/receive.c \
+	rpc/transport/saved.c rpc/transport/saved.h \
 	rpc/transport/send.c \
 	rpc/transport/tls.c rpc/transport/tls.h rpc/transport/tls-internal.h \
 	rpc/transport/tls-config.c rpc/transport/tls-config.h rpc/transport/tls-options.h \
@@ -43,3 +44,7 @@ rpc_transport_bench_transport_LDADD = $(TEST_LIBS)
 check_PROGRAMS += rpc/transport/test-tls
 rpc_transport_test_tls_SOURCES = rpc/transport/test-tls.c rpc/transport/test-echo.c rpc/transport/test-echo.h
 rpc_transport_test_tls_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += rpc/transport/test-saved
+rpc_transport_test_saved_SOURCES = rpc/transport/test-saved.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+rpc_transport_test_saved_LDADD = $(TEST_LIBS)

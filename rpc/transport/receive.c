@@ -96,6 +96,20 @@ receive_pools_init(void)
     return mem_pool_make(&batch_pool, MEM_ID_BATCH, sizeof(struct batch), "transport_batch");
 }
 
+int
+receive_put_unread(struct conn *c, const void *bytes, size_t count)
+{
+    if (!count)
+        return 0;
+    c->in = iobuf_get(count);
+    if (!c->in)
+        return -ENOMEM;
+    memcpy(c->in->bytes, bytes, count);
+    c->in_start = 0;
+    c->in_end = count;
+    return 0;
+}
+
 void
 receive_fini(struct conn *c)
 {

@@ -129,6 +129,21 @@ queue_room_locked(struct conn *c, size_t bytes)
     return at;
 }
 
+int
+send_put_unsent(struct conn *c, const void *bytes, size_t count)
+{
+    struct iobuf *buf = count ? iobuf_get(count) : NULL;
+
+    if (!buf)
+        return count ? -ENOMEM : 0;
+    memcpy(buf->bytes, bytes, count);
+    pthread_mutex_lock(&c->lock);
+    int err = queue_chunk_locked(c, buf, buf->bytes, count);
+
+    pthread_mutex_unlock(&c->lock);
+    return err;
+}
+
 static void
 put_mark(char *at, size_t bytes)
 {

@@ -118,10 +118,18 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /* conn.c */
+/* What an earlier program of this process had not run and not sent of a connection (saved.h). */
+struct conn_rest {
+    const void *unread, *unsent; /* copied */
+    size_t unread_bytes, unsent_bytes;
+    uint32_t calls_sent;
+    struct conn *conn; /* the result, paused; lent */
+};
 struct conn_origin {
     bool is_tcp, is_dialled;
     const struct sockaddr_storage *peer; /* NULL: as the socket says */
     struct tls_config *tls; /* of a dialled connection, lent; NULL: plain */
+    struct conn_rest *rest; /* NULL: a new connection */
 };
 /* A new connection on `fd`, which is taken over: offered to `accepted` and registered, or closed. 0, also
  * after a refusal; -ENOMEM, -EMFILE: `accepted` was not asked. */
@@ -132,8 +140,20 @@ void conn_free(struct conn *c);     /* with the last reference */
 bool conn_busy_get(struct conn *c); /* false: `closed` is due */
 void conn_busy_put(struct conn *c);
 
+/* Calls fn for each connection whose `closed` has not returned, under the transport's lock, which keeps the
+ * descriptors open: fn closes and waits for nothing. */
+void transport_each_conn(void (*fn)(struct conn *c, void *arg), void *arg);
+
+/* listener.c */
+/* Stops or restarts accepting; the sockets stay. */
+void listeners_freeze(bool is_frozen);
+/* Calls fn with the socket of each listener. */
+void listeners_each(void (*fn)(int fd, void *arg), void *arg);
+
 /* receive.c */
 int receive_pools_init(void);
+/* Before the connection is known: the bytes will be cut first. 0 or -ENOMEM. */
+int receive_put_unread(struct conn *c, const void *bytes, size_t count);
 void receive_event(struct conn *c, uint32_t events);
 void receive_read_job(struct worker_job *job);
 void receive_patience_due(struct timer *t);
@@ -147,6 +167,8 @@ extern __thread struct conn *receive_corked;
 
 /* send.c */
 int send_pools_init(void);
+/* Queues bytes that are messages, or begin in the middle of a message. 0 or -ENOMEM. */
+int send_put_unsent(struct conn *c, const void *bytes, size_t count);
 /* True: the queues of clients that have logged in are held back; false: no longer. */
 void send_hold_back(bool holds);
 /* Sends the queue, unless another thread is sending. Never blocks. */
@@ -179,6 +201,8 @@ void admit_buffers(struct conn *c, size_t bytes);
 void flow_init(struct conn *c);
 /* True if calls are under way that do not wait for other calls. */
 bool flow_has_calls(const struct conn *c);
+/* Calls that wait for other calls, or may do so soon. */
+unsigned flow_waiting_calls(const struct conn *c);
 /* A whole record has been cut: a call in flight until record_release(). The reader's. */
 void flow_hold_record(struct conn *c, struct record *r);
 /* True: too much is under way, and receive_resume() will be called when half of that is done. The
@@ -186,6 +210,8 @@ void flow_hold_record(struct conn *c, struct record *r);
 bool flow_pause_reader(struct conn *c);
 /* The peer has too many replies to read: nothing more is to be run now. */
 bool flow_replies_full(struct conn *c);
+/* Records that were cut wait until the peer has read its replies. */
+bool flow_is_stalled(const struct conn *c);
 /* Keeps the batch on the connection's list until half of them are gone. False: no need to wait (any more). */
 bool flow_stall(struct conn *c, struct cds_list_head *batch);
 /* Calls or bytes were given back, not a mere reference, or the connection is dead: wakes the waiting reader

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "rpc/transport/saved.h"
+
 /* A socket file without a listening process was left by a process that died. (A file of another kind refuses
  * connections too.) */
 static bool
@@ -48,16 +50,30 @@ bind_to(int fd, const char *path)
     return 0;
 }
 
+static int
+inherited_socket(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof a.sun_path)
+        return -1;
+    strcpy(a.sun_path, path);
+    return listeners_take((struct sockaddr *)&a, sizeof a);
+}
+
 int
 unix_name_bind(struct unix_name *name, const char *path)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct stat st;
+    int err = 0, fd = inherited_socket(path);
 
     *name = (struct unix_name){0};
-    if (fd < 0)
-        return -errno;
-    int err = bind_to(fd, path);
+    if (fd < 0) {
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            return -errno;
+        err = bind_to(fd, path);
+    }
     if (!err) {
         name->path = strdup(path);
         err = !name->path ? -ENOMEM : lstat(path, &st) ? -errno : 0;

@@ -2,6 +2,7 @@
 libkiln_xlators_a_SOURCES += \
 	xlators/features/locks/locks-internal.h \
 	xlators/features/locks/locks.c \
+	xlators/features/locks/saved.c \
 	xlators/features/locks/lock-queue.c \
 	xlators/features/locks/lock-tree.c \
 	xlators/features/locks/lock-domain.c \

@@ -340,6 +340,8 @@ void removal_settle_locked(struct lock_inode *li, struct lock_batch *b);
 void removal_drop_client_locked(struct lock_inode *li, const struct brick_client *client,
                                 struct lock_batch *b);
 unsigned removal_count(const struct lock_inode *li);
+/* Those that wait. */
+unsigned removal_waiting(const struct lock_inode *li);
 
 /* unfinished.c */
 /* Where replicate's lock on an object's attributes begins; it has no end. */
@@ -371,6 +373,10 @@ int locks_counts_prepare(struct xlator *xl, struct call_stack *stk);
 xl_verdict locks_getxattr(struct xlator *xl, struct call_stack *stk);
 xl_verdict lockinfo_get(struct xlator *xl, struct call_stack *stk);
 xl_verdict lockinfo_set(struct xlator *xl, struct call_stack *stk, const struct dict_pair *pair);
+
+/* saved.c */
+int locks_save(struct xlator *xl, struct brick_saver *saver);
+int locks_restore(struct xlator *xl, struct brick_restorer *r);
 
 /* lock-dump.c */
 void locks_dump(struct xlator *xl, struct dump *dump);

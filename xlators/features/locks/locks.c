@@ -757,5 +757,7 @@ const struct xlator_type features_locks_xlator = {
     .inode_forget = locks_inode_forget,
     .fd_closed = locks_fd_closed,
     .client_gone = locks_client_gone,
+    .save = locks_save,
+    .restore = locks_restore,
     .dump = locks_dump,
 };

@@ -100,6 +100,17 @@ removal_count(const struct lock_inode *li)
     return n;
 }
 
+unsigned
+removal_waiting(const struct lock_inode *li)
+{
+    const struct removal *r;
+    unsigned n = 0;
+
+    cds_list_for_each_entry(r, &li->removals, link)
+        n += r->waiter != NULL;
+    return n;
+}
+
 /* The removal has ended: the locks that queued behind it are examined. */
 static xl_verdict
 removal_cb(struct frame *f, struct call_stack *stk)

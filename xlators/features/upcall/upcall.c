@@ -27,6 +27,7 @@
 #include "fs/fd.h"
 #include "fs/inode.h"
 #include "graph/graph.h"
+#include "graph/saved-brick.h"
 #include "log/dump.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
@@ -512,6 +513,49 @@ upcall_inode_forget(struct xlator *xl, struct inode *inode, void *ctx)
 }
 
 static void
+forget_saved(struct inode *inode, void *ctx, void *arg)
+{
+    invalidate(arg, ctx, NULL, &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
+}
+
+/* The next program does not know who watches, so the watchers forget what they have cached. The messages are
+ * sent, or go along with the connections. */
+static int
+upcall_save(struct xlator *xl, struct brick_saver *saver)
+{
+    struct upcall_private *priv = xl->private;
+    unsigned count = atomic_load(&priv->names.count);
+
+    parcel_put_u32(saver->to, count);
+    for (unsigned i = 0; i < count; i++)
+        parcel_put_text(saver->to, priv->names.names[i]);
+    if (xlator_is_on(xl))
+        inode_table_each(xl->graph->inodes, xl, forget_saved, xl);
+    return 0;
+}
+
+static int
+upcall_restore(struct xlator *xl, struct brick_restorer *r)
+{
+    struct upcall_private *priv = xl->private;
+    uint32_t count = parcel_get_u32(r->from);
+    struct arena arena;
+
+    arena_init(&arena);
+    struct dict *names = dict_new(&arena);
+    int err = names ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; i < count && !err && !r->from->is_broken; i++) {
+        const char *name = parcel_get_text(r->from);
+
+        err = name ? dict_set_text(names, name, DICT_STR, "", 1) : -EBADMSG;
+    }
+    err = err ? err : xattr_names_add(&priv->names, names);
+    arena_release(&arena);
+    return err;
+}
+
+static void
 upcall_dump(struct xlator *xl, struct dump *dump)
 {
     struct upcall_private *priv = xl->private;
@@ -572,5 +616,7 @@ const struct xlator_type features_upcall_xlator = {
     .init = upcall_init,
     .fini = upcall_fini,
     .inode_forget = upcall_inode_forget,
+    .save = upcall_save,
+    .restore = upcall_restore,
     .dump = upcall_dump,
 };

@@ -8,6 +8,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/protocol/server/door.c xlators/protocol/server/door.h \
 	xlators/protocol/server/volspec.c \
 	xlators/protocol/server/session.c \
+	xlators/protocol/server/saved.c \
 	xlators/protocol/server/resolve.c \
 	xlators/protocol/server/fops.c \
 	xlators/protocol/server/callback.c \

@@ -16,6 +16,7 @@
 #ifndef KILN_PROTOCOL_SERVER_INTERNAL_H
 #define KILN_PROTOCOL_SERVER_INTERNAL_H
 
+#include "base/parcel.h"
 #include "fs/brick-client.h"
 #include "graph/graph.h"
 #include "rpc/server/rpc-server.h"
@@ -85,6 +86,9 @@ bool server_auth(struct graph *g, struct conn *c, const struct session_login *lo
 /* server.c: why the brick does not accept the kind of this connection, with TLS or without; NULL: it does. */
 const char *server_tls_mismatch(const struct graph *g, const struct conn *c);
 
+/* server.c: a connection of an earlier program (rpc/transport/saved.h), served by this process's listener. */
+struct conn *server_restore_conn(struct parcel *from);
+
 /* volspec.c: the procedure GETSPEC. */
 void volspec_getspec(struct rpc_request *req);
 
@@ -118,6 +122,11 @@ void session_logout(struct brick_client *client);
 void session_close_graph(struct graph *g);
 /* Checks each logged-in connection again after the auth options have changed. */
 void session_check_auth(struct graph *g);
+/* Calls fn for each login of the brick, under clients_lock. */
+void session_each_login(struct graph *g,
+                        void (*fn)(struct conn *c, const struct brick_client *client,
+                                   const struct session_login *login, void *arg),
+                        void *arg);
 /* Calls fn for each connection of the brick, with a reference held, without locks. */
 void session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg);
 void session_dump(struct graph *g, struct dump *d);

@@ -26,6 +26,7 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "rpc/transport/saved.h"
 #include "xlators/protocol/server/door.h"
 #include "xlators/protocol/server/server-internal.h"
 
@@ -290,6 +291,12 @@ server_is_brick_changing(const char *name)
     return is_brick_changing && is_brick_changing(name);
 }
 
+struct conn *
+server_restore_conn(struct parcel *from)
+{
+    return conn_restore(from, &rpc_server_transport_ops, rpc_server);
+}
+
 struct server_process_options
 server_process_options(const struct graph *g)
 {
@@ -334,10 +341,13 @@ server_listen_start(const struct server_listen *listen, uint16_t *port_out, char
     find_brick = listen->find_brick;
     first_brick = listen->first_brick;
     is_brick_changing = listen->is_brick_changing;
+    if (listen->restore)
+        listen->restore();
     tcp_listener = listener_open_tcp(listen->host, listen->port, &rpc_server_transport_ops, rpc_server, &err);
     if (!tcp_listener) {
         snprintf(error, error_size, "cannot listen on %s port %u: %s",
                  listen->host ? listen->host : "any address", listen->port, strerror(-err));
+        transport_close_all(); /* restored ones */
         rpc_server_free(rpc_server);
         rpc_server = NULL;
         return err;

@@ -26,12 +26,27 @@ struct server_listen {
     struct graph *(*first_brick)(void);
     /* True if the missing brick of this name is being attached or detached. NULL: never. */
     bool (*is_brick_changing)(const char *name);
+    /* Called before any client can connect, to restore clients of an earlier program. NULL: there is none. */
+    void (*restore)(void);
 };
 
 /* Listens for the clients of all bricks of the process; *port_out is the TCP port. Returns 0, or -errno with
  * a text in `error`. */
 int server_listen_start(const struct server_listen *listen, uint16_t *port_out, char *error,
                         size_t error_size);
+/* The state that clients have at a brick: connections, open files, locks, calls that wait for locks. One
+ * program saves it while the transport is frozen, and the next one in the same process (glusterfsd/upgrade.h)
+ * restores it in server_listen.restore, both in the main thread. A client whose state cannot be restored as a
+ * whole is cut off, logs in anew, and opens its files again.
+ *
+ * server_save_brick: 0 or -errno; -EAGAIN: a call is just going on, so thaw and try again. */
+struct parcel;
+int server_save_brick(struct graph *g, struct parcel *to);
+struct server_restored {
+    unsigned connections, files, lost_clients;
+};
+void server_restore_brick(struct graph *g, struct parcel *from, struct server_restored *sum);
+
 /* Stops accepting, ends every connection and waits until the cleanup after them is done. */
 void server_listen_stop(void);
 

@@ -402,6 +402,20 @@ session_closed(struct conn *c)
 /* ---- all connections of a brick -------------------------------------------------------------- */
 
 void
+session_each_login(struct graph *g,
+                   void (*fn)(struct conn *c, const struct brick_client *client,
+                              const struct session_login *login, void *arg),
+                   void *arg)
+{
+    struct session *s;
+
+    pthread_mutex_lock(&g->clients_lock);
+    cds_list_for_each_entry(s, &server_of(g)->sessions, link)
+        fn(s->conn, s->client, &(struct session_login){s->username, s->password, s->subdir}, arg);
+    pthread_mutex_unlock(&g->clients_lock);
+}
+
+void
 session_each_conn(struct graph *g, void (*fn)(struct conn *c, void *arg), void *arg)
 {
     struct server *server = server_of(g);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "xlators/storage/posix/handle.h"
+#include "xlators/storage/posix/saved.h"
 
 #define LANDFILL "landfill"
 #define UNLINKED "unlink"
@@ -208,7 +209,7 @@ void
 posix_janitor_take_over(struct posix *p)
 {
     struct landfill_name fresh;
-    int r = empty_dir(p, UNLINKED);
+    int r = posix_keeps_unlinked() ? 0 : empty_dir(p, UNLINKED);
 
     if (r < 0)
         warn(p, UNLINKED, -r);

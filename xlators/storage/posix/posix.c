@@ -22,6 +22,7 @@
 #include "base/rights.h"
 #include "log/dump.h"
 #include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/saved.h"
 
 /* ---- per inode, locks ------------------------------------------------------------------------ */
 
@@ -770,6 +771,8 @@ const struct xlator_type storage_posix_xlator = {
     .inode_forget = posix_inode_forget,
     .fd_release = posix_fd_release,
     .fd_closed = posix_fd_closed,
+    .save = posix_save,
+    .restore = posix_restore,
     .dump = posix_dump,
     .start = posix_start,
     .stop = posix_stop,

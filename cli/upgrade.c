@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* kiln upgrade: has kilnd run its newer program, and waits until that program serves. kilnd does not answer
+ * between the two programs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/exchange.h"
+#include "cli/kiln.h"
+
+enum { WAIT_S = 60, LOOK_MS = 20 };
+
+/* Asks without a word about a kilnd that does not answer at this moment. NULL: no answer. */
+static json_t *
+ask_version(void)
+{
+    struct exchange x;
+    int err = exchange_begin(&x, kiln_options.socket, "/v1/version", "{}");
+
+    while (!err)
+        err = exchange_read(&x);
+    json_t *json = err > 0 && x.status == 200 ? json_loadb(x.bytes + x.head, x.body_bytes, 0, NULL) : NULL;
+
+    exchange_end(&x);
+    return json;
+}
+
+static long
+figure(const json_t *answer, const char *key)
+{
+    return (long)json_integer_value(json_object_get(answer, key));
+}
+
+static int
+show_upgraded(const json_t *before, const json_t *now)
+{
+    if (kiln_options.is_json)
+        return show_json(now);
+    printf("kilnd %s (process %ld) follows %s: %ld connections and %ld open files came along, calls waited "
+           "%ld ms\n",
+           json_string_value(json_object_get(now, "version")), figure(now, "pid"),
+           json_string_value(json_object_get(before, "version")), figure(now, "connections"),
+           figure(now, "files"), figure(now, "stall_ms"));
+    if (figure(now, "lost_clients"))
+        printf("%ld clients have to connect again\n", figure(now, "lost_clients"));
+    return KILN_DONE;
+}
+
+static int
+wait_for_next(const json_t *before)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+
+    for (unsigned ms = 0; ms < WAIT_S * 1000; ms += LOOK_MS) {
+        json_t *now = ask_version();
+        const char *flaw = json_string_value(json_object_get(now, "upgrade_error"));
+        int status = -1;
+
+        if (now && (figure(now, "upgrades") > figure(before, "upgrades") ||
+                    figure(now, "pid") != figure(before, "pid")))
+            status = show_upgraded(before, now);
+        else if (flaw && *flaw)
+            status =
+                refuse(KILN_REFUSED, NULL, "kiln upgrade   # later", "kilnd goes on as it was: %s", flaw);
+        json_decref(now);
+        if (status >= 0)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+    return refuse(KILN_NO_DAEMON, NULL, "journalctl -u kilnd", "kilnd does not answer after %d seconds",
+                  WAIT_S);
+}
+
+int
+upgrade(const struct verb *v, int argc, char **argv)
+{
+    json_t *before, *answer;
+    int status = ask("version", json_object(), &before);
+
+    (void)v;
+    if (status)
+        return status;
+    status = ask("upgrade", json_pack("{ss*}", "program", argc ? argv[0] : NULL), &answer);
+    json_decref(answer);
+    if (!status || status == KILN_NO_DAEMON)
+        status = wait_for_next(before);
+    json_decref(before);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* upgrade: replaces kilnd's program by another one without its clients noticing (`kiln upgrade`).
+ *
+ * The process runs the new program by exec(2), so process id, pid file and service unit stay what they are.
+ * Connections, open files, locks and calls that wait for locks come along (rpc/transport/saved.h,
+ * xlators/protocol/server/server.h); everything else starts anew, as after a restart.
+ *
+ *   1  the new program is run with --upgrade-check and must name the format of saved state
+ *   2  nothing is accepted or read any more, and calls under way end: at most DEADLINE_MS
+ *   3  the state goes to a file in memory, and the process runs the new program
+ *   4  the new program attaches the bricks, restores the state, and reads on
+ *
+ * Until step 3 a failure is logged and kept for `kiln upgrade`, and the old program serves on. A death after
+ * step 3 is a crash of kilnd: the service manager starts the new program, and clients connect again.
+ *
+ * thread: the main thread, except where a function says otherwise. */
+#ifndef KILN_GLUSTERFSD_UPGRADE_H
+#define KILN_GLUSTERFSD_UPGRADE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Ignored by default, so it does not end a program that does not wait for it yet. A terminal sends it,
+ * too. */
+#define UPGRADE_SIGNAL SIGWINCH
+#define UPGRADE_FORMAT 1 /* of the saved state: a change of any save function needs the next number */
+
+/* First: keeps the arguments for the next program, and takes the state of an earlier program, if there is
+ * any. */
+void upgrade_begin(int argc, char **argv);
+/* Prints the answer to --upgrade-check. The exit status. */
+int upgrade_answer_check(void);
+/* This program follows another one: the process is a daemon already. */
+bool upgrade_has_state(void);
+/* The port that the bricks had; 0: none. */
+uint16_t upgrade_brick_port(void);
+/* Restores all bricks' clients: for server_listen.restore. */
+void upgrade_restore(void);
+/* This program serves: from now on an upgrade may be asked for. `refusal` (constant) says why this kilnd
+ * cannot be upgraded; NULL: it can. */
+void upgrade_started(uint16_t brick_port, const char *refusal);
+
+/* Checks the program (NULL: the file that this program was started from, as it is now) and has the main
+ * thread run it soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */
+int upgrade_ask(const char *program, char *error, size_t error_size);
+/* On UPGRADE_SIGNAL. Returns only after a failure. */
+void upgrade_run(void);
+
+struct upgrade_figures {
+    unsigned count; /* of programs that this process has run before */
+    unsigned connections, files, lost_clients, stall_ms; /* of the last upgrade */
+    char error[256]; /* of the last attempt that failed in this program; "": none */
+};
+/* Any thread. */
+void upgrade_figures(struct upgrade_figures *out);
+
+#endif

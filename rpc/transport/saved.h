@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* saved: connections and listeners that survive an exec(2), so that a newer program serves on where this one
+ * stopped (glusterfsd/upgrade.h).
+ *
+ *   the old program                                     the new program, with the same process id
+ *   transport_freeze()      nothing is accepted, read   listeners_restore()   before listeners are opened:
+ *                           or run any more                                   these find their sockets
+ *   conn_save(), each       what is unread and unsent   conn_restore(), each  paused
+ *   listeners_save()                                    conn_start_restored() reads and sends
+ *   transport_keep_open()   exec leaves the sockets     listeners_drop_rest() closes what nobody asked for
+ *   transport_thaw()        after a failed exec
+ *
+ * Connections with TLS have secrets in OpenSSL's memory and are not saved: exec closes these connections, and
+ * their clients connect again. Connections without a login are not saved either. thread: the main thread
+ * alone calls these functions, one at a time. */
+#ifndef KILN_TRANSPORT_SAVED_H
+#define KILN_TRANSPORT_SAVED_H
+
+#include "base/parcel.h"
+#include "rpc/transport/transport.h"
+
+/* Stops accepting and reading, cuts off peers that have not read their replies after half the time, and waits
+ * until every accepted connection rests: no reader, batch or sender
+ * works, and no call is under way but calls that wait for other calls, of which `parked` returns the number.
+ * 0; -EBUSY: some call has not ended in `ms` milliseconds, and everything goes on as before. */
+int transport_freeze(unsigned ms, unsigned (*parked)(void));
+/* Everything goes on. After a transport_freeze() that has returned 0. */
+void transport_thaw(void);
+
+/* Of a frozen transport: true if the connection can be saved. */
+bool conn_can_be_saved(const struct conn *c);
+/* Writes the connection; `calls` (whole records with their marks) will be received again, before all that is
+ * unread. The connection's socket is kept open by transport_keep_open(). */
+void conn_save(struct conn *c, const void *calls, size_t bytes, struct parcel *to);
+void listeners_save(struct parcel *to);
+/* Lets the sockets of all saved connections and listeners survive exec(2), or not. 0 or -errno. */
+int transport_keep_open(bool keeps);
+
+/* The sockets of a parcel's listeners, which listener_open_*() uses in place of new ones with the same
+ * address. */
+void listeners_restore(struct parcel *from);
+/* A socket for this address, bound and listening; the caller owns it. -1: there is none. */
+int listeners_take(const struct sockaddr *address, socklen_t bytes);
+void listeners_drop_rest(void);
+
+/* Reads one connection, makes it, paused, and asks `accepted`; lent. NULL: no such socket any more, or it was
+ * refused; the socket is closed. */
+struct conn *conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg);
+/* Reads what the old program has received and not run, then the socket; sends what was not sent. */
+void conn_start_restored(struct conn *c);
+
+#endif
