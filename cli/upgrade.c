@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln upgrade: has kilnd run its newer program, and waits until that program serves. kilnd does not answer
+/* kiln upgrade: has kilnd run a newer program, and waits until that program serves. kilnd does not answer
  * between the two programs. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ wait_for_next(const json_t *before)
             status = show_upgraded(before, now);
         else if (flaw && *flaw)
             status =
-                refuse(KILN_REFUSED, NULL, "kiln upgrade   # later", "kilnd goes on as it was: %s", flaw);
+                refuse(KILN_REFUSED, NULL, "kiln upgrade   # later", "the running kilnd goes on: %s", flaw);
         json_decref(now);
         if (status >= 0)
             return status;

@@ -51,7 +51,7 @@ static struct timer soon; /* initialised before upgrades are allowed */
 
 /* ---- the new program's side ------------------------------------------------------------------ */
 
-/* Reaps the children that the earlier program has left: they end because their pipes have. */
+/* Reaps the children of the earlier program: each child ends because its pipes have ended. */
 static void *
 reap(void *arg)
 {
@@ -153,7 +153,7 @@ restore_brick(struct server_restored *sum)
         server_restore_brick(g, &own, sum);
     else
         log_event(LOG_ERROR, NULL, "restore-brick-gone",
-                  "brick %s does not serve any more: its clients are cut off", name ? name : "?");
+                  "brick %s does not serve any more: the brick's clients are cut off", name ? name : "?");
     if (g)
         graph_unpin(g);
 }
@@ -210,7 +210,7 @@ upgrade_figures(struct upgrade_figures *out)
 
 /* ---- the check of the new program ------------------------------------------------------------ */
 
-/* Reads what the child prints, for a while. */
+/* Reads the output of the child, for a while. */
 static void
 read_answer(int fd, char *to, size_t size)
 {
@@ -260,7 +260,7 @@ check_program(const char *program, char *error, size_t error_size)
     close(ends[1]);
     if (!err) {
         read_answer(ends[0], answer, sizeof answer);
-        kill(pid, SIGKILL); /* it has ended, or hangs */
+        kill(pid, SIGKILL); /* the program has ended, or hangs */
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* upgrade: replaces kilnd's program by another one without its clients noticing (`kiln upgrade`).
+/* upgrade: replaces the program of a running kilnd, unnoticed by clients (`kiln upgrade`).
  *
- * The process runs the new program by exec(2), so process id, pid file and service unit stay what they are.
+ * The process runs the new program by exec(2), so process id, pid file and service unit stay the same.
  * Connections, open files, locks and calls that wait for locks come along (rpc/transport/saved.h,
  * xlators/protocol/server/server.h); everything else starts anew, as after a restart.
  *
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ignored by default, so it does not end a program that does not wait for it yet. A terminal sends it,
+/* Ignored by default, so this signal does not end a program that is starting. Terminals send the signal,
  * too. */
 #define UPGRADE_SIGNAL SIGWINCH
 #define UPGRADE_FORMAT 1 /* of the saved state: a change of any save function needs the next number */
@@ -32,18 +32,18 @@
 void upgrade_begin(int argc, char **argv);
 /* Prints the answer to --upgrade-check. The exit status. */
 int upgrade_answer_check(void);
-/* This program follows another one: the process is a daemon already. */
+/* This program follows another program: the process is a daemon already. */
 bool upgrade_has_state(void);
 /* The port that the bricks had; 0: none. */
 uint16_t upgrade_brick_port(void);
 /* Restores all bricks' clients: for server_listen.restore. */
 void upgrade_restore(void);
 /* This program serves: from now on an upgrade may be asked for. `refusal` (constant) says why this kilnd
- * cannot be upgraded; NULL: it can. */
+ * cannot be upgraded; NULL: an upgrade is possible. */
 void upgrade_started(uint16_t brick_port, const char *refusal);
 
-/* Checks the program (NULL: the file that this program was started from, as it is now) and has the main
- * thread run it soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */
+/* Checks the program (NULL: the present file at the path that this program was started from) and has the main
+ * thread run the program soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */
 int upgrade_ask(const char *program, char *error, size_t error_size);
 /* On UPGRADE_SIGNAL. Returns only after a failure. */
 void upgrade_run(void);

@@ -4,7 +4,7 @@
  *
  * An error is kept and reported at the end: after a failed step, puts do nothing and gets return zeros and
  * empty texts. The reader therefore checks each count with parcel_is_broken() before it allocates by the
- * count, and the bytes of a parcel never make it read beyond the parcel's end.
+ * count, and no bytes of a parcel lead the reader beyond the parcel's end.
  *
  * Lengths are bytes. thread: one at a time for each parcel. */
 #ifndef KILN_BASE_PARCEL_H
@@ -21,7 +21,7 @@ struct parcel {
     bool is_broken;    /* no memory to write, or the parcel ended too early or has bytes that do not fit */
 };
 
-/* A number in the byte order of this machine; get what was put. */
+/* Appends a number in the byte order of this machine. */
 void parcel_put_u32(struct parcel *p, uint32_t value);
 /* The same with 64 bits. */
 void parcel_put_u64(struct parcel *p, uint64_t value);

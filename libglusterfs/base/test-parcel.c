@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Tests that a parcel returns what was put, also through a file, and that a parcel that is cut or changed
- * anywhere is reported as broken and never read beyond its end. */
+/* Tests that a parcel returns the values that were put, also through a file, and that a parcel that is cut or
+ * changed anywhere is reported as broken and never read beyond its end. */
 #include "base/parcel.h"
 
 #include <check.h>

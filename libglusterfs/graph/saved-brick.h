@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* saved-brick: how a brick's layers hand the state that clients rely on to the same layers of a newer program
- * (xlator_type.save and .restore). protocol/server makes these structs, because it knows the clients.
+ * (xlator_type.save and .restore). protocol/server, which knows the clients, makes these structs.
  *
  * thread: the main thread alone. While a layer saves, no call runs; parked calls stay parked. While a layer
  * restores, no client's call has been read yet. */
@@ -16,14 +16,14 @@ struct inode;
 
 struct brick_saver {
     struct parcel *to;
-    /* Keeps a parked call: the next program receives it once more, as the client sent it. Calls of one client
-     * keep the order in which they are given. `stk` stays the layer's. 0 or -errno. */
+    /* Keeps a parked call: the next program receives the call once more, as the client sent it. Calls of a
+     * client keep the order in which the layer gives them. `stk` stays the layer's. 0 or -errno. */
     int (*keep_call)(struct brick_saver *s, const struct call_stack *stk);
 };
 
 struct brick_restorer {
     struct parcel *from;
-    /* The client that had this id in the old program (brick_client.id), lent; NULL: it has not come along. */
+    /* The client that had this id in the old program (brick_client.id), lent; NULL: not restored. */
     struct brick_client *(*client)(struct brick_restorer *r, uint64_t id);
     /* Finds the object, on the disk if need be: a reference; NULL: there is none. */
     struct inode *(*inode)(struct brick_restorer *r, const struct gfid *gfid);

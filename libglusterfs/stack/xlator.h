@@ -132,9 +132,9 @@ struct xlator_type {
      * of change; or INVALIDATED_CONTENTS. From any thread. Absent: passed to the layer above. */
     void (*invalidated)(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
     /* A newer program takes this process over, and no call runs but the parked calls. `save` writes state of
-     * this layer that the clients rely on and that is not on disk, in this program; `restore` reads what the
-     * `save` of the same type wrote, in the next program, before any client's call. graph/saved-brick.h. 0 or
-     * -errno: the take-over is refused, or the client is cut off. Absent: there is no such state. */
+     * this layer that the clients rely on and that is not on disk, in this program; `restore` reads the
+     * output of the same type's `save`, in the next program, before any client's call (graph/saved-brick.h).
+     * 0 or -errno: the take-over is refused, or the client is cut off. Absent: there is no such state. */
     int (*save)(struct xlator *xl, struct brick_saver *saver);
     int (*restore)(struct xlator *xl, struct brick_restorer *restorer);
     /* Writes key=value lines to the statedump. */

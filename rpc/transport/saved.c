@@ -73,7 +73,7 @@ end_stalled(struct conn *c, void *arg)
     if (!flow_is_stalled(c) || atomic_load(&c->is_dead))
         return;
     log_event(LOG_WARNING, NULL, "transport-stalled-peer",
-              "a peer does not read its replies: its connection cannot be saved and is closed");
+              "a peer does not read the replies: the connection cannot be saved and is closed");
     conn_close(c);
 }
 
@@ -121,8 +121,8 @@ put_saved_mark(struct parcel *to, uint32_t mark)
     parcel_put_bytes(to, &mark, sizeof mark);
 }
 
-/* Pieces whose bytes, one after another, are what the peer has sent and no record handler has seen. The part
- * of a record that is cut already becomes a fragment of its own, so the rest may follow as a fragment. */
+/* Appends the received bytes that no record handler has seen, as pieces. The part of a record that is cut
+ * already becomes a separate fragment, so the rest may follow as a fragment. */
 static void
 put_unread(const struct conn *c, struct parcel *to)
 {
@@ -149,7 +149,7 @@ put_unsent(struct conn *c, struct parcel *to)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* A list of pieces as one piece, so that the reader gets them together. */
+/* Writes a list of pieces as a single piece. */
 static void
 put_joined(struct parcel *to, struct parcel *pieces)
 {
@@ -270,7 +270,7 @@ int
 listeners_take(const struct sockaddr *address, socklen_t bytes)
 {
     const struct sockaddr_un *un = (const void *)address;
-    /* An abstract name is as long as its address; the kernel may count the NUL behind a path or not. */
+    /* An abstract name has the length of the address; the kernel may count the NUL behind a path or not. */
     bool is_path = address->sa_family == AF_UNIX && un->sun_path[0];
 
     for (unsigned i = 0; i < inherited_count; i++) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* saved: connections and listeners that survive an exec(2), so that a newer program serves on where this one
- * stopped (glusterfsd/upgrade.h).
+/* saved: connections and listeners that survive an exec(2), so that a newer program serves on where this
+ * program stopped (glusterfsd/upgrade.h).
  *
  *   the old program                                     the new program, with the same process id
- *   transport_freeze()      nothing is accepted, read   listeners_restore()   before listeners are opened:
- *                           or run any more                                   these find their sockets
- *   conn_save(), each       what is unread and unsent   conn_restore(), each  paused
+ *   transport_freeze()      nothing is accepted, read   listeners_restore()   before listeners are opened,
+ *                           or run any more                                   which find the sockets
+ *   conn_save(), each       unread and unsent bytes     conn_restore(), each  paused
  *   listeners_save()                                    conn_start_restored() reads and sends
- *   transport_keep_open()   exec leaves the sockets     listeners_drop_rest() closes what nobody asked for
+ *   transport_keep_open()   exec leaves the sockets     listeners_drop_rest() closes the other sockets
  *   transport_thaw()        after a failed exec
  *
  * Connections with TLS have secrets in OpenSSL's memory and are not saved: exec closes these connections, and
- * their clients connect again. Connections without a login are not saved either. thread: the main thread
+ * the clients connect again. Connections without a login are not saved either. thread: the main thread
  * alone calls these functions, one at a time. */
 #ifndef KILN_TRANSPORT_SAVED_H
 #define KILN_TRANSPORT_SAVED_H
@@ -19,7 +19,7 @@
 #include "base/parcel.h"
 #include "rpc/transport/transport.h"
 
-/* Stops accepting and reading, cuts off peers that have not read their replies after half the time, and waits
+/* Stops accepting and reading, cuts off peers that have not read the replies after half the time, and waits
  * until every accepted connection rests: no reader, batch or sender
  * works, and no call is under way but calls that wait for other calls, of which `parked` returns the number.
  * 0; -EBUSY: some call has not ended in `ms` milliseconds, and everything goes on as before. */
@@ -43,10 +43,10 @@ void listeners_restore(struct parcel *from);
 int listeners_take(const struct sockaddr *address, socklen_t bytes);
 void listeners_drop_rest(void);
 
-/* Reads one connection, makes it, paused, and asks `accepted`; lent. NULL: no such socket any more, or it was
- * refused; the socket is closed. */
+/* Reads one connection, makes it, paused, and asks `accepted`; lent. NULL: no such socket any more, or the
+ * connection was refused and the socket is closed. */
 struct conn *conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg);
-/* Reads what the old program has received and not run, then the socket; sends what was not sent. */
+/* Reads the bytes that the old program has received and not run, then the socket; sends the unsent bytes. */
 void conn_start_restored(struct conn *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Saves connections and restores them on a second descriptor of the same socket, as after exec(2). The first
- * connection stays frozen: it stands for the program that has gone. */
+ * connection stays frozen and stands for the program that has gone. */
 #include "rpc/transport/saved.h"
 
 #include <fcntl.h>

@@ -118,7 +118,7 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /* conn.c */
-/* What an earlier program of this process had not run and not sent of a connection (saved.h). */
+/* The rest of a connection that an earlier program of this process had (saved.h). */
 struct conn_rest {
     const void *unread, *unsent; /* copied */
     size_t unread_bytes, unsent_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks outlive the program: a newer program grants them again before it reads any client's call, so no
- * client can get a lock that another one holds. Calls that wait for a lock are received once more by the new
- * program and wait again; calls of different clients may change their order. */
+/* Locks outlive the program: a newer program grants the locks again before any client's call is read, so
+ * no client can get a lock that another client holds. The new program receives the calls that wait for a lock
+ * once more, and they wait again; calls of different clients may change their order. */
 #include <errno.h>
 #include <string.h>
 

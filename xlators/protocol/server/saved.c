@@ -2,14 +2,14 @@
 /* saved: the clients of a brick outlive the program (server.h).
  *
  *   a brick's parcel   storage's state (xlator_type.save)
- *                      clients, each with its open files
+ *                      clients, each with the open files
  *                      the other layers' state of clients, each by the name of its layer
- *                      logins, each with its connection; calls that waited for locks come before the bytes
+ *                      logins, each with the connection; calls that waited for locks come before the bytes
  *                      that the connection has not read yet, so the new program receives them once more
  *
- * The new program reads it in this order: a client's files are open and its locks granted before its
+ * The new program reads the parcel in this order: a client's files are open and the locks granted before the
  * connections are read. The death of the process between the two programs is a crash of the brick: clients
- * connect again, open their files and ask for their locks, as after any crash. */
+ * connect again, open files and ask for locks anew, as after any crash. */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -254,7 +254,7 @@ find_inode(struct graph *g, const struct gfid *gfid)
     return inode;
 }
 
-/* The file as the client had opened it: it exists and is not cut. A reference, or NULL with *err. */
+/* Opens the file with the client's flags; the file exists and is not cut. A reference, or NULL with *err. */
 static struct fd *
 open_again(struct brick_client *client, const struct gfid *gfid, uint32_t flags, bool is_dir, int *err)
 {
@@ -289,7 +289,7 @@ open_again(struct brick_client *client, const struct gfid *gfid, uint32_t flags,
 
 struct restored_client {
     uint64_t id; /* in the old program */
-    struct brick_client *client; /* a connection of it, until a login takes that over; NULL: not restored */
+    struct brick_client *client; /* counts a connection, until a login takes that over; NULL: not restored */
     struct brick_client_key key;
     struct brick_client_facts facts;
     bool is_flawed, is_logged_in;
@@ -351,7 +351,7 @@ restore_fd(struct server_restorer *r, struct restored_client *c)
         return;
     }
     fd_unref(fd);
-    if (is_dir) { /* a removed one: it has no entries and takes no new ones */
+    if (is_dir) { /* a removed folder, without entries */
         log_event(LOG_WARNING, r->graph->top, "restore-folder",
                   "%s: a folder that %s had open could not be opened again: %s", GFID(&gfid), c->key.uid,
                   strerror(-err));
@@ -446,7 +446,7 @@ restore_layers(struct server_restorer *r)
     }
 }
 
-/* The client for one more login; the caller owns the connection that is counted. */
+/* The client for a further login; the caller owns the connection that is counted. */
 static struct brick_client *
 client_for_login(struct server_restorer *r, struct restored_client *c)
 {
@@ -495,7 +495,7 @@ restore_login(struct server_restorer *r)
     conn_start_restored(c);
 }
 
-/* A client without a connection has gone, and its files and locks go with it. */
+/* A client without a connection has gone, and so have the files and locks. */
 static void
 drop_unconnected(struct server_restorer *r)
 {

@@ -10,13 +10,13 @@ struct brick_saver;
 struct xlator;
 
 /* True: bricks that start from now on keep the removed files of .glusterfs/unlink, because an earlier program
- * had them open. Main thread; bricks that start meanwhile see either value. */
+ * had these open. Main thread; bricks that start meanwhile see either value. */
 void posix_keep_unlinked(bool keeps);
 bool posix_keeps_unlinked(void);
 
 /* The type's hooks. 0 or -errno. */
 int posix_save(struct xlator *xl, struct brick_saver *saver);
-/* The other one. */
+/* Reads the output of posix_save(). */
 int posix_restore(struct xlator *xl, struct brick_restorer *restorer);
 
 #endif
