@@ -156,7 +156,7 @@ job_new(const char *volume, const json_t *message, char *error, size_t error_siz
     job->line = json_dumps(message, JSON_COMPACT);
     job->graph = job->volume && job->line ? job_graph_new(volume, text, error, error_size) : NULL;
     if (job->graph)
-        job->rebalancer = rebalancer_new(job->graph, (enum rebalance_kind)kind,
+        job->rebalancer = rebalancer_new(job->graph->top, (enum rebalance_kind)kind,
                                          width < 1           ? 1
                                          : width > WIDTH_MAX ? WIDTH_MAX
                                                              : (unsigned)width,

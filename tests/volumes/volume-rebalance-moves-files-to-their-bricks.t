@@ -56,7 +56,7 @@ done
 chmod 4755 "$T"/mnt/d/e/1?
 chown 7:8 "$T"/mnt/d/e/2?
 chmod 2755 "$T"/mnt/d/e/3?
-chmod 3644 "$T"/mnt/d/e/4?
+chmod 1644 "$T"/mnt/d/e/4?
 facts >"$T/before"
 
 kiln volume add-brick v "$T"/b/{5,6}

@@ -36,3 +36,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-distribute-faults
 xlators_cluster_distribute_test_distribute_faults_SOURCES = xlators/cluster/distribute/test-distribute-faults.c $(TEST_CHILDREN)
 xlators_cluster_distribute_test_distribute_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_distribute_test_distribute_faults_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-migrate
+xlators_cluster_distribute_test_migrate_SOURCES = xlators/cluster/distribute/test-migrate.c $(TEST_CHILDREN)
+xlators_cluster_distribute_test_migrate_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_distribute_test_migrate_LDADD = $(TEST_LIBS)

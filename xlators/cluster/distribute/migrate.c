@@ -36,8 +36,9 @@
  * Visible to other clients between 6 and 7, for the time of one call: a client that has looked the file up
  * anew changes D, and a client that has the file open still reads S.
  *
- * A file with S_ISVTX or S_ISGID of its own has an additional xattr on S during the migration, with its
- * mode; an attempt after a death of this process needs it. */
+ * A file with S_ISVTX or S_ISGID of its own has an additional xattr with its mode on S, during the migration,
+ * and on D. A file with both would look like a marked one: it gets these bits last, when D has lost the xattr
+ * linkto. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -56,12 +57,12 @@ enum {
 };
 
 static const char linkto_key[] = "trusted.glusterfs.dht.linkto";
-static const char mode_key[] = "trusted.kiln.migrate.mode";
 
 struct migrating {
     struct migration *m;
     const struct op *o;
     struct iatt source; /* latest look at S */
+    bool may_be_complete; /* step 6 was begun */
     struct fd *fd;      /* the file, open on S and D; NULL: not open */
     uint32_t mode;      /* permission bits of the file, without the mark */
     struct call_stack *list; /* the xattrs of S that D has; NULL: none yet */
@@ -210,7 +211,7 @@ migrate_set_linkto(const struct migrating *g, unsigned child, unsigned target, c
     if (!err && mode) {
         int len = snprintf(text, sizeof text, "%o", *mode);
 
-        err = dict_set_text(set, mode_key, DICT_PTR, text, (uint32_t)len + 1);
+        err = dict_set_text(set, MIGRATE_MODE_KEY, DICT_PTR, text, (uint32_t)len + 1);
     }
     return err ? err : migrate_set_xattrs(g, child, set);
 }
@@ -298,29 +299,47 @@ both_look(const struct migrating *g, struct both *b)
     return both_judge(g, b);
 }
 
-/* Reads the file's own mode: the xattr that an earlier attempt has left, else the mode without the mark. */
+/* Reads the mode in the xattr that an attempt has left. Returns false if there is none. */
+static bool
+read_own_mode(const struct migrating *g, unsigned child, uint32_t *mode)
+{
+    struct call_stack *stk = migrate_call(g, FOP_getxattr);
+    const struct dict_pair *p = NULL;
+    unsigned number = 0;
+
+    if (stk) {
+        stk->call.name = MIGRATE_MODE_KEY;
+        stk->call.has_name = 1;
+    }
+    if (dist_call_at(g->o, child, stk) >= 0)
+        p = dict_find_text(stk->reply.dict, MIGRATE_MODE_KEY);
+    bool is = p && p->len > 1 && p->len < 16 && memchr(p->v.bytes, 0, p->len) &&
+              sscanf((const char *)p->v.bytes, "%o", &number) == 1;
+    *mode = number & 07777;
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+/* Learns the file's own mode: the bits in the xattr of an earlier attempt, and the mode without the mark. */
 static void
 learn_own_mode(struct migrating *g, const struct both *b)
 {
-    struct call_stack *stk = b->is_marked ? migrate_call(g, FOP_getxattr) : NULL;
-    unsigned mode;
+    uint32_t kept;
 
     g->mode = b->source->reply.stat.mode & 07777;
     if (!b->is_marked)
         return;
     g->mode &= ~(uint32_t)MARK;
-    if (!stk)
-        return;
-    stk->call.name = mode_key;
-    stk->call.has_name = 1;
-    if (dist_call_at(g->o, g->m->from, stk) >= 0) {
-        const struct dict_pair *p = dict_find_text(stk->reply.dict, mode_key);
+    if (read_own_mode(g, g->m->from, &kept))
+        g->mode |= kept & MARK;
+}
 
-        if (p && p->len > 1 && p->len < 16 && memchr(p->v.bytes, 0, p->len) &&
-            sscanf((const char *)p->v.bytes, "%o", &mode) == 1)
-            g->mode = g->mode | (mode & MARK);
-    }
-    call_stack_free(stk);
+/* Returns whether the file's own mode looks like the mark. */
+static bool
+has_mark_of_its_own(const struct migrating *g)
+{
+    return (g->mode & MARK) == MARK;
 }
 
 static bool
@@ -371,6 +390,8 @@ mark_source(struct migrating *g, bool has_veto)
 
     err = err ? err : migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MARK ? &g->mode : NULL);
 
+    if (!err && has_mark_of_its_own(g))
+        err = migrate_set_linkto(g, g->m->to, g->m->from, &g->mode);
     err = err ? err : migrate_set_mode(g, g->m->from, g->mode | MARK, NULL);
     err = err ? err : wait_for_writers(g);
     return err ? err : migrate_stat(g, g->m->from, &g->source);
@@ -402,7 +423,7 @@ unmark_source(const struct migrating *g, bool has_copy)
         migrate_remove_xattr(g, g->m->from, linkto_key))
         return;
     if (g->mode & MARK)
-        (void)migrate_remove_xattr(g, g->m->from, mode_key);
+        (void)migrate_remove_xattr(g, g->m->from, MIGRATE_MODE_KEY);
     if (has_copy)
         (void)migrate_truncate(g, g->m->to, 0);
 }
@@ -702,6 +723,13 @@ copy_attributes(struct migrating *g)
                            SETATTR_UID | SETATTR_GID | SETATTR_ATIME | SETATTR_MTIME, NULL);
 }
 
+/* Returns the mode of D as long as D has the xattr linkto. */
+static uint32_t
+mode_of_copy(const struct migrating *g, uint32_t mode)
+{
+    return has_mark_of_its_own(g) ? mode & ~(uint32_t)MARK : mode;
+}
+
 /* Finds out whether the file is still there, and whether its copy lacks changes. */
 static int
 check_locks(const struct migrating *g)
@@ -735,8 +763,22 @@ complete_copy(struct migrating *g)
     g->mode = (g->source.mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK);
     err = copy_attributes(g);
     err = err ? err : copy_changed_xattrs(g);
-    err = err ? err : give_xattrs(g, g->list->reply.dict, true);
-    return err ? err : migrate_set_mode(g, g->m->to, g->mode, NULL);
+    if (err)
+        return err;
+    g->may_be_complete = true;
+    err = give_xattrs(g, g->list->reply.dict, true);
+    return err ? err : migrate_set_mode(g, g->m->to, mode_of_copy(g, g->mode), NULL);
+}
+
+/* After a failure in step 6: returns 0 if D is complete, else the error. *may_undo: D is no file yet. */
+static int
+judge_copy(const struct migrating *g, int failure, bool *may_undo)
+{
+    struct iatt copy;
+    int err = g->may_be_complete ? migrate_stat(g, g->m->to, &copy) : -ENOENT;
+
+    *may_undo = !g->may_be_complete || (!err && file_is_copied(&copy));
+    return !err && !*may_undo ? 0 : failure;
 }
 
 /* Step 8. `at_switch`: attributes of S before the switch. */
@@ -752,8 +794,21 @@ repair_copy(struct migrating *g, const struct iatt *at_switch)
         g->mode = ~mode; /* a change of the owner may have cleared bits */
     }
     if (!err && mode != g->mode)
-        err = migrate_set_mode(g, g->m->to, mode, NULL);
+        err = migrate_set_mode(g, g->m->to, mode_of_copy(g, mode), NULL);
+    g->mode = mode;
     return err;
+}
+
+/* Step 9 on D. */
+static int
+release_copy(const struct migrating *g)
+{
+    int err = migrate_remove_xattr(g, g->m->to, linkto_key);
+
+    if (err || !has_mark_of_its_own(g))
+        return err;
+    err = migrate_set_mode(g, g->m->to, g->mode, NULL);
+    return err ? err : migrate_remove_xattr(g, g->m->to, MIGRATE_MODE_KEY);
 }
 
 static int
@@ -820,7 +875,7 @@ switch_to_copy(struct migrating *g)
         return err;
     (void)place_set(g->o->d, g->m->file, (int)g->m->to);
     err = repair_copy(g, &before);
-    err = err ? err : migrate_remove_xattr(g, g->m->to, linkto_key);
+    err = err ? err : release_copy(g);
     err = err ? err : remove_source(g);
     if (!err) /* removes the mark of clients' writes */
         (void)migrate_at(g, g->m->to, migrate_lookup_call(g, false));
@@ -894,8 +949,12 @@ migrate_locked(struct migrating *g)
     if (!err && !b.is_complete && (g->m->stays = reason_to_stay(g, &b)))
         err = -EAGAIN;
     if (!err && !b.is_complete) {
+        bool may_undo = false;
+
         err = migrate_copy(g, &b);
         if (err)
+            err = judge_copy(g, err, &may_undo);
+        if (err && may_undo)
             unmark_source(g, true);
     }
     if (!err && (err = switch_to_copy(g)) == -EBUSY)
@@ -932,19 +991,50 @@ migrate_file(const struct op *o, struct migration *m)
 
 /* ---- remains on the hashed subvolume --------------------------------------------------------- */
 
+/* Returns whether `other` may have the file, marked for a copy here: then S is there, and the switch is still
+ * to be made. */
+static bool
+is_copy_of(const struct migrating *g, unsigned other)
+{
+    struct call_stack *stk = migrate_lookup_call(g, true);
+    int ret = dist_call_at(g->o, other, stk);
+    bool is = ret < 0 ? ret != -ENOENT && ret != -ESTALE : !reply_is_linkto(stk);
+
+    if (stk)
+        call_stack_free(stk);
+    return is;
+}
+
+/* The walk has found the file on its hashed subvolume m->from, with remains. */
+static int
+settle_found(struct migrating *g, const struct call_stack *stk)
+{
+    int target = linkto_target(g->o->d, stk), err = 0;
+    uint32_t mode;
+
+    if (target == (int)g->m->from)
+        target = -1;
+    if (target >= 0 && (stk->reply.stat.mode & MARK) == MARK)
+        return end_other_attempt(g, (unsigned)target);
+    if (target >= 0 && is_copy_of(g, (unsigned)target))
+        return 0;
+    if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
+        err = migrate_remove_xattr(g, g->m->from, linkto_key);
+    if (!err && read_own_mode(g, g->m->from, &mode)) {
+        err = migrate_set_mode(g, g->m->from, mode, NULL);
+        err = err ? err : migrate_remove_xattr(g, g->m->from, MIGRATE_MODE_KEY);
+    }
+    return err;
+}
+
 static int
 migrate_settle_locked(struct migrating *g)
 {
     struct call_stack *stk = migrate_lookup_call(g, true);
-    int ret = dist_call_at(g->o, g->m->from, stk), err = ret < 0 ? ret : 0, target = -1;
+    int ret = dist_call_at(g->o, g->m->from, stk), err = ret < 0 ? ret : 0;
 
-    if (!err && gfid_equal(&stk->reply.stat.gfid, &g->m->file->gfid) && !reply_is_linkto(stk)) {
-        target = linkto_target(g->o->d, stk);
-        if (target >= 0 && target != (int)g->m->from && (stk->reply.stat.mode & MARK) == MARK)
-            err = end_other_attempt(g, (unsigned)target);
-        else if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
-            err = migrate_remove_xattr(g, g->m->from, linkto_key);
-    }
+    if (!err && gfid_equal(&stk->reply.stat.gfid, &g->m->file->gfid) && !reply_is_linkto(stk))
+        err = settle_found(g, stk);
     if (stk)
         call_stack_free(stk);
     return err;

@@ -80,6 +80,7 @@ struct listed {
     char *name;
     struct iatt iatt;
     bool has_linkto, is_dir;
+    bool has_remains; /* of a migration */
 };
 
 struct listing {
@@ -105,6 +106,8 @@ listing_add(struct listing *l, const struct dirent_entry *e)
     l->at[l->count++] = (struct listed){.name = name,
                                         .iatt = e->iatt,
                                         .has_linkto = dict_has(e->dict, DICT_KEY_DHT_LINKTO),
+                                        .has_remains = dict_has(e->dict, DICT_KEY_DHT_LINKTO) ||
+                                                       dict_find_text(e->dict, MIGRATE_MODE_KEY),
                                         .is_dir = S_ISDIR(e->iatt.mode) || e->type == DT_DIR};
     return 0;
 }
@@ -171,7 +174,12 @@ list_once(const struct op *o, unsigned child, struct fd *fd, uint64_t *offset, s
         stk->call.offset = *offset;
         stk->call.size = LIST_BYTES;
     }
-    int ret = dist_call_at(o, child, stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256));
+    stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256);
+    if (stk && dict_set_text_int(stk->call.xdata, MIGRATE_MODE_KEY, 0)) {
+        call_stack_free(stk);
+        stk = NULL;
+    }
+    int ret = dist_call_at(o, child, stk);
     const struct dirent_entry *e = ret > 0 ? stk->reply.entries : NULL;
 
     for (; e && !err; e = e->next) {
@@ -298,7 +306,7 @@ handle_entry(void *arg, size_t n)
     if (!p->is_busy[n] && !is_linkto)
         atomic_fetch_add(&r->looked, 1);
     p->is_busy[n] = 0;
-    if (is_here && (is_linkto || !e->has_linkto))
+    if (is_here && (is_linkto || !e->has_remains))
         return;
     int err = walk_op_begin(r, &o);
     if (!err) {
@@ -596,14 +604,15 @@ rebalance_job_run(struct worker_job *job)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct rebalancer *
-rebalancer_new(struct graph *g, enum rebalance_kind kind, unsigned width, void (*ended)(void *arg), void *arg)
+rebalancer_new(struct xlator *distribute, enum rebalance_kind kind, unsigned width, void (*ended)(void *arg),
+               void *arg)
 {
     struct rebalancer *r = calloc(1, sizeof *r);
 
     if (!r)
         return NULL;
-    r->graph = g;
-    r->d = g->top->private;
+    r->graph = distribute->graph;
+    r->d = distribute->private;
     r->kind = kind;
     r->width = width;
     r->ended = ended;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* rebalance: the walk of a distributed volume that gives ranges to added subvolumes and moves files. A
- * rebalancer belongs to a graph with cluster/distribute on top.
+ * rebalancer belongs to a layer cluster/distribute.
  *
  *      layouts   each folder is created where it is missing, and gets a layout over all subvolumes that are
  *                not leaving (option decommissioned-bricks)
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <time.h>
 
-struct graph;
+struct xlator;
 struct rebalancer;
 
 enum rebalance_kind { REBALANCE_LAYOUTS, REBALANCE_FILES, REBALANCE_DRAIN };
@@ -46,9 +46,9 @@ struct rebalance_look {
     char reason[256];  /* the latest reason for a skip or a failure; "": none */
 };
 
-/* Makes a rebalancer, before graph_start(). `width`: files moved at a time. `ended` is called in any thread
- * when the walk has ended by itself. NULL: no memory. */
-struct rebalancer *rebalancer_new(struct graph *g, enum rebalance_kind kind, unsigned width,
+/* Makes a rebalancer for the layer cluster/distribute, before graph_start(). `width`: files moved at a time.
+ * `ended` is called in any thread when the walk has ended by itself. NULL: no memory. */
+struct rebalancer *rebalancer_new(struct xlator *distribute, enum rebalance_kind kind, unsigned width,
                                   void (*ended)(void *arg), void *arg);
 /* Begins the walk, after graph_start(). Returns 0 or -errno. */
 int rebalancer_start(struct rebalancer *r);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* A rebalance of a volume in memory, with a fault at each of its calls.
+ *
+ * A file is on another subvolume than the hashed one of its name, with or without a linkto file; a rebalance
+ * moves the file. The test counts the calls to each subvolume, and makes the rebalance again, once for each
+ * call and each kind of fault there. After each fault:
+ *
+ *      a new mount finds the file by its name, with the whole contents
+ *      the next rebalance moves the file, if that has not been done
+ *      then the file is on the hashed subvolume alone, with contents, mode, times and xattrs, without marks
+ *      and no lock is left
+ *
+ * The same for a symbolic link, and for a file with set-id and sticky bits of its own. More tests: a client
+ * writes by an old fd after each call of the rebalance, a file of two names and one with a client's objection
+ * stay, and a folder gets a range on a new subvolume. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test-must.h"
+#include "xlators/cluster/distribute/hash.h"
+#include "xlators/cluster/distribute/rebalance.h"
+#include "xlators/cluster/test-children.h"
+
+extern const struct xlator_type cluster_distribute_xlator;
+
+enum { FILE_NUMBER = 10, MANY_MS = 600000 };
+static const char linkto[] = "trusted.glusterfs.dht.linkto";
+static const char contents[] = "contents that are moved";
+
+struct moved {
+    const char *what;
+    uint32_t mode;
+    bool has_linkto;
+};
+static const struct moved kinds[] = {
+    {"a file", S_IFREG | 0644, false},
+    {"a file with a linkto file", S_IFREG | 0644, true},
+    {"a set-id file with a linkto file", S_IFREG | 07644, true},
+    {"a symbolic link", S_IFLNK | 0777, false},
+    {"a symbolic link with a linkto file", S_IFLNK | 0777, true},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* ---- the scene ------------------------------------------------------------------------------- */
+
+static unsigned hashed; /* subvolume of the name */
+
+static void
+fill_root_inode(struct call_stack *stk)
+{
+    stk->call.loc.inode = inode_root(scene.graph->inodes);
+}
+
+static void
+fill_file_name(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "f"};
+}
+
+static uint32_t
+range_word(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Finds the subvolume whose range of the root has the hash of the file's name. */
+static unsigned
+find_hashed(void)
+{
+    uint32_t hash = hash_name(NULL, 0, "f");
+
+    for (unsigned i = 0; i < scene.count; i++) {
+        struct stored_xattr *x = store_xattr(&scene.store[i].object[0], "trusted.glusterfs.dht");
+
+        if (x && range_word(x->bytes + 8) <= hash && hash <= range_word(x->bytes + 12) &&
+            range_word(x->bytes + 12))
+            return i;
+    }
+    ck_abort_msg("no range has the hash");
+    return 0;
+}
+
+static void
+begin_mount(void)
+{
+    scene_begin(&cluster_distribute_xlator, "");
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
+}
+
+static unsigned
+other(unsigned i)
+{
+    return (i + 1) % scene.count;
+}
+
+/* Makes the file on the wrong subvolume. */
+static void
+make_misplaced(const struct moved *k)
+{
+    scene_clear(2, false);
+    begin_mount();
+    hashed = find_hashed();
+    struct stored_object *o = store_make(other(hashed), "/f", k->mode, FILE_NUMBER, contents);
+
+    if (S_ISLNK(k->mode))
+        snprintf(o->target, sizeof o->target, "%s", contents);
+    o->stat.mtime = 12345;
+    must(store_set_xattr(o, "user.a", "value", 5) == 0);
+    if (k->has_linkto) {
+        const char name[] = {'c', (char)('0' + other(hashed)), '\0'};
+
+        o = store_make(hashed, "/f", S_IFREG | S_ISVTX, FILE_NUMBER, NULL);
+        must(store_set_xattr(o, linkto, name, sizeof name) == 0);
+    }
+}
+
+static struct rebalance_look last;
+
+/* Runs a rebalance until its end, or until the mount is dead. Subvolumes that went down come up again. */
+static struct rebalancer *
+run_rebalance(void)
+{
+    struct rebalancer *r = rebalancer_new(scene.child[0]->parent, REBALANCE_FILES, 1, NULL, NULL);
+
+    must(r != NULL && rebalancer_start(r) == 0);
+    scene_run(5000);
+    for (unsigned i = 0; i < scene.count && !scene.is_cut; i++) {
+        if (!scene.is_up[i])
+            scene_child_up(i);
+    }
+    if (!scene.is_cut)
+        scene_run(MANY_MS);
+    return r;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static struct iatt found; /* by the latest LOOKUP */
+
+static void
+fill_read(struct call_stack *stk)
+{
+    stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &found);
+    stk->call.size = STORED_DATA_MAX;
+    if (stk->call.fop == FOP_readv)
+        stk->call.fd = fd_new_anonymous(stk->call.loc.inode, NULL);
+}
+
+static void
+check_found(const struct moved *k, const char *when)
+{
+    int ret = scene_call(FOP_lookup, fill_file_name, 0);
+
+    if (ret < 0 || (scene.stat.mode & S_IFMT) != (k->mode & S_IFMT)) {
+        finding_add("%s: LOOKUP answers %s, mode %o", when, ret < 0 ? strerror(-ret) : "0", scene.stat.mode);
+        return;
+    }
+    found = scene.stat;
+    ret = scene_call(S_ISLNK(k->mode) ? FOP_readlink : FOP_readv, fill_read, 0);
+    if (ret < 0 || strncmp(scene.text, contents, sizeof contents - 1) != 0)
+        finding_add("%s: the contents are \"%.*s\" (%d)", when, (int)scene.text_len, scene.text, ret);
+}
+
+static void
+check_moved(const struct moved *k)
+{
+    struct stored_object *was = store_find(&scene.store[other(hashed)], "/f");
+    struct stored_object *o = store_find(&scene.store[hashed], "/f");
+    struct stored_xattr *x = o ? store_xattr(o, "user.a") : NULL;
+
+    if (was)
+        finding_add("the name is still on c%u, with mode %o", other(hashed), was->stat.mode);
+    if (!o || o->stat.mode != k->mode)
+        finding_add("c%u has mode %o", hashed, o ? o->stat.mode : 0);
+    if (o && o->stat.mtime != 12345)
+        finding_add("the file has another time");
+    if (!x || x->len != 5 || memcmp(x->bytes, "value", 5) != 0)
+        finding_add("the file has lost an xattr");
+    for (unsigned i = 0; o && i < o->xattr_count; i++) {
+        if (strstr(o->xattr[i].key, "linkto") || strstr(o->xattr[i].key, "kiln"))
+            finding_add("the file has the xattr %s", o->xattr[i].key);
+    }
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static const char *const fault_names[] = {"refused", "unsent",     "unanswered",
+                                          "late",    "mount dies", "mount dies after"};
+
+static void
+end_scene(struct rebalancer *r)
+{
+    rebalancer_look(r, &last);
+    rebalancer_stop(r);
+    scene_run(MANY_MS);
+    rebalancer_free(r);
+    scene_end();
+}
+
+static void
+run_with_fault(const struct moved *k, const struct fault *f)
+{
+    const char *only = getenv("FAULTS_RUN");
+
+    snprintf(run_text, sizeof run_text, "%s", k->what);
+    if (f)
+        snprintf(run_text, sizeof run_text, "%s, c%u %s at call %u", k->what, f->child, fault_names[f->kind],
+                 f->at);
+    if (only && strcmp(only, run_text) != 0)
+        return;
+    make_misplaced(k);
+    scene_arm(f, f != NULL);
+    end_scene(run_rebalance());
+    begin_mount();
+    check_found(k, "after the fault");
+    end_scene(run_rebalance());
+    begin_mount();
+    check_found(k, "after the next rebalance");
+    check_moved(k);
+    if (store_locks())
+        finding_add("locks are left: %s", store_locks_text());
+    scene_end();
+}
+
+START_TEST(a_fault_at_any_call_loses_no_file)
+{
+    const struct moved *k = &kinds[_i];
+    unsigned calls[CHILDREN_MAX + 1];
+
+    findings = 0;
+    run_with_fault(k, NULL);
+    make_misplaced(k);
+    scene_arm(NULL, 0);
+    struct rebalancer *r = run_rebalance();
+    memcpy(calls, scene.calls, sizeof calls);
+    end_scene(r);
+    ck_assert_uint_eq(last.moved, 1);
+    ck_assert_uint_eq(last.failed, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned n = 0; n < calls[i] * FAULT_KINDS; n++) {
+            struct fault f = {
+                .child = i, .at = n / FAULT_KINDS, .kind = (enum fault_kind)(n % FAULT_KINDS), .err = EIO};
+
+            run_with_fault(k, &f);
+        }
+    }
+    ck_assert_msg(findings == 0, "%s: %u findings", k->what, findings);
+}
+END_TEST
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("migrate");
+    TCase *t = tcase_create("faults");
+
+    tcase_set_timeout(t, 600);
+    tcase_add_loop_test(t, a_fault_at_any_call_loses_no_file, 0, KINDS);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
