@@ -20,6 +20,7 @@
 #include "event/timer.h"
 #include "glusterfsd/figures.h"
 #include "glusterfsd/http.h"
+#include "glusterfsd/sandbox.h"
 #include "graph/graph.h"
 #include "volumes/quota.h"
 #include "volumes/volumes.h"
@@ -533,6 +534,8 @@ put_process(struct http_answer *a, const struct figures *f, const char *host)
     http_printf(a, "kiln_workers{state=\"all\"} %u\nkiln_workers{state=\"waiting\"} %u\n", w->threads,
                 w->waiting);
     http_printf(a, "kiln_workers{state=\"blocked\"} %u\n", w->blocked);
+    put_one(a, "kiln_sandbox_refused_calls", "counter", "System calls that the sandbox has refused",
+            (double)sandbox_refusals());
     put_one(a, "kiln_worker_events", "counter", "Events that workers handled", (double)w->events);
     put_one(a, "kiln_connections", "gauge", "Connections, of clients and others",
             (double)(t->accepted - t->closed));

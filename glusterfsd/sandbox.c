@@ -267,6 +267,16 @@ report_call(int number, unsigned times)
     free(name);
 }
 
+uint64_t
+sandbox_refusals(void)
+{
+    uint64_t sum = 0;
+
+    for (int number = 0; number < CALLS_MAX; number++)
+        sum += atomic_load_explicit(&refused[number], memory_order_relaxed);
+    return sum;
+}
+
 /* Each call is reported when it is refused first, and once more at the end. */
 static void
 report_calls(bool is_end)

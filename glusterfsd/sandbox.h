@@ -20,6 +20,8 @@
 #ifndef KILN_GLUSTERFSD_SANDBOX_H
 #define KILN_GLUSTERFSD_SANDBOX_H
 
+#include <stdint.h>
+
 #include "base/reason.h"
 
 enum sandbox_mode { SANDBOX_ON, SANDBOX_LOG, SANDBOX_OFF };
@@ -46,6 +48,9 @@ int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, struct reason 
  * workers run; sandbox_unwatch() before they stop. A failure is logged. Main thread. */
 void sandbox_watch(void);
 void sandbox_unwatch(void);
+
+/* The number of refused calls of this process, 0 where the kernel alone counts. Any thread. */
+uint64_t sandbox_refusals(void);
 
 /* Logs the refused calls that were not logged yet. Any thread, outside of a signal handler. */
 void sandbox_report(void);

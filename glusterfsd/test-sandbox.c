@@ -270,6 +270,7 @@ START_TEST(a_refused_call_is_logged_by_name)
         ck_assert_int_eq(unshare_fs(), EPERM);
     ck_assert_int_eq(syscall(NO_CALL), -1);
     sandbox_report();
+    ck_assert_uint_eq(sandbox_refusals(), 4);
     ck_assert_uint_eq(lines_with("system call unshare "), 1);
     ck_assert_uint_eq(lines_with("until now: 3 "), 1);
     ck_assert_uint_eq(lines_with("(number 999)"), 1);

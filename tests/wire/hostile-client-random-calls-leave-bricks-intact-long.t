@@ -4,7 +4,8 @@
 # Several hostile clients send random calls to two bricks. Other clients see no effect, nothing is left behind, and
 # nothing outside of the bricks changes.
 #
-#   hostile-client-random-calls-leave-bricks-intact-long.t [--minutes N] [--seed S] [--processes N]      also KILN_FUZZ_MINUTES
+#   hostile-client-random-calls-leave-bricks-intact-long.t [--minutes N] [--seed S] [--processes N] [--only FOPS]
+#                                                                          also KILN_FUZZ_MINUTES
 #
 # The bricks belong to two volumes of one daemon. In both the trash keeps removed files, upcall watches all inodes,
 # and the brick asks the name service for the groups of each caller (manage-gids). Volume v has WORM for single files,

@@ -3,7 +3,7 @@
 """Random sequences of all fops with plausible and hostile arguments, from several connections at once, to two bricks of one daemon. Only
 inside of tests/lib/own-root.sh; tests/wire/hostile-client-random-calls-leave-bricks-intact-long.t starts it.
 
-    live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N] [--names DIR]
+    live_fuzz.py PORT BRICK OTHER-BRICK --minutes N [--seed S] [--processes N] [--only FOPS] [--names DIR]
     live_fuzz.py PORT BRICK OTHER-BRICK --look
 
 Each process has a separate connection, sends a few calls ahead, decodes each answer, and now and then closes
@@ -11,7 +11,7 @@ the connection without warning. All processes work with the same few names and g
 each other's objects and reuse gfids for objects of other types. A witness logs in to the other brick and
 looks up the root. Status 1: a process has found a fault, which is printed with the seed. In DIR each process
 records its calls that make, look up, move or remove names: the record shows the calls that led to a wrong
-handle.
+handle. FOPS are the names of the fops to send, with commas (default: all).
 
 --look afterwards, when the janitor has emptied the landfill: looks up all names, and compares their handles.
 """
@@ -95,8 +95,8 @@ class Names:
 class Attacker:
     AHEAD = 12
 
-    def __init__(self, rng, port, bricks, names):
-        self.rng, self.port, self.bricks, self.names = rng, port, bricks, names
+    def __init__(self, rng, port, bricks, fops, names):
+        self.rng, self.port, self.bricks, self.fops, self.names = rng, port, bricks, fops, names
         self.calls, self.answers, self.errors, self.logins = 0, 0, 0, 0
         self.by_fop = {}
         self.peer = None
@@ -205,7 +205,7 @@ class Attacker:
 
     def call(self):
         rng = self.rng
-        fop = rng.choice(list(FOP_ROWS))
+        fop = rng.choice(self.fops)
         values = {}
         for field in FOP_ROWS[fop][1].split():
             name, _, kind = field.partition(":")
@@ -295,7 +295,8 @@ class Attacker:
 
 def attack(number, args, end):
     names = Names(args.names and os.path.join(args.names, "names-%d" % number))
-    attacker = Attacker(random.Random(args.seed * 1000 + number), args.port, [args.brick, args.brick, args.other], names)
+    attacker = Attacker(random.Random(args.seed * 1000 + number), args.port, [args.brick, args.brick, args.other],
+                        args.only or list(FOP_ROWS), names)
     status = 0
     try:
         attacker.run(end - time.monotonic())
@@ -419,11 +420,15 @@ def main():
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--only", default=None, type=lambda text: text.split(","))
     parser.add_argument("--names", default=None)
     parser.add_argument("--look", action="store_true")
     args = parser.parse_args()
     if args.look:
         return int(look_at_all(args, args.brick) + look_at_all(args, args.other) > 0)
+    unknown = set(args.only or []) - set(FOP_ROWS)
+    if unknown:
+        parser.error("no fop is called %s" % ", ".join(sorted(unknown)))
     return fuzz(args)
 
 
