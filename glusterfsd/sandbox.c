@@ -53,27 +53,41 @@ sandbox_mode_name(enum sandbox_mode mode)
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-/* Capabilities that a process has now and needs later. CAP_SETPCAP is needed for the bounding set. */
+/* Returns the sets of a wanted capability that shall have it: those that have it now. Without root,
+ * programs get their capabilities by the inheritable set (and the ambient set, which the kernel keeps along
+ * with it). */
+static unsigned
+sets_to_keep(enum sandbox_role role, unsigned capability, bool may_bound)
+{
+    unsigned sets = may_bound ? CAPNG_BOUNDING_SET : 0;
+
+    if (!capng_have_capability(CAPNG_PERMITTED, capability))
+        return 0;
+    if (role == SANDBOX_PROGRAMS && capng_have_capability(CAPNG_INHERITABLE, capability))
+        sets |= CAPNG_INHERITABLE;
+    return sets | CAPNG_EFFECTIVE | CAPNG_PERMITTED;
+}
+
+/* Removes all capabilities but the wanted ones, also from the bounding set if CAP_SETPCAP allows. */
 static int
 drop_capabilities(enum sandbox_role role, struct reason *why)
 {
     const int *wanted = sandbox_capabilities(role);
+    unsigned kept[CAP_LAST_CAP + 1] = {0};
 
     if (capng_get_caps_process() < 0)
         return reason_set(why, -EIO, "the capabilities of this process cannot be read");
     bool may_bound = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
-    bool is_had[CAP_LAST_CAP + 1] = {false};
+    capng_select_t sets = may_bound ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS;
 
     for (const int *c = wanted; *c >= 0; c++)
-        is_had[*c] = capng_have_capability(CAPNG_PERMITTED, (unsigned)*c);
-    capng_clear(may_bound ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS);
+        kept[*c] = sets_to_keep(role, (unsigned)*c, may_bound);
+    capng_clear(sets);
     for (const int *c = wanted; *c >= 0; c++) {
-        if (is_had[*c] &&
-            capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | (may_bound ? CAPNG_BOUNDING_SET : 0),
-                         (unsigned)*c) < 0)
+        if (kept[*c] && capng_update(CAPNG_ADD, kept[*c], (unsigned)*c) < 0)
             return reason_set(why, -EINVAL, "capability %d is unknown to libcap-ng", *c);
     }
-    int err = capng_apply(may_bound ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS);
+    int err = capng_apply(sets);
     return err ? reason_set(why, -EPERM, "capabilities cannot be given up (step %d of libcap-ng)", -err) : 0;
 }
 

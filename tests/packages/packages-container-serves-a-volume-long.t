@@ -144,6 +144,7 @@ t "the container starts" run "$wanted" -d --name kilnd kilnd
 t "kilnd answers in the container" until_true 120 inside kiln list
 t "kilnd does not run as root" is_user
 t "kilnd has only the named capabilities" has_only_wanted
+t "kilnd has a sandbox of its own in the container" inside grep -E '^NoNewPrivs:[[:space:]]1$' /proc/1/status
 t "kiln creates a volume in the container" inside kiln volume create demo replica 2 /bricks/b1 /bricks/b2
 t "kiln starts the volume" inside kiln volume start demo
 t "the stock client mounts the volume" mount -t glusterfs localhost:/demo "$dir/mnt"
