@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The verb host: the hosts that share a store. */
+/* The verbs host and job: the hosts that share a store, and long work over several of them. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -62,7 +62,48 @@ host(const struct verb *v, int argc, char **argv)
 {
     if (strcmp(argv[0], "list") == 0 && argc == 1)
         return host_list();
+    if (strcmp(argv[0], "drain") == 0 && argc == 2)
+        return ask_and_say(
+            "host-drain", json_pack("{ss}", "host", argv[1]),
+            "the bricks of host %s are being replaced by bricks on other hosts; see: kiln job list", argv[1]);
     if (strcmp(argv[0], "remove") == 0 && argc == 2)
         return ask_and_say("host-remove", json_pack("{ss}", "host", argv[1]), "host %s is removed", argv[1]);
     return usage(v, "host: '%.100s' is no such command, or has other arguments", argv[0]);
+}
+
+static void
+show_jobs(const json_t *answer)
+{
+    const json_t *job;
+    size_t i;
+
+    printf("%-36s  %-6s %-16s %-8s %-16s %-9s %s\n", "Job", "Kind", "Host", "State", "Owner", "Bricks", "");
+    json_array_foreach(json_object_get(answer, "jobs"), i, job)
+        printf("%-36s  %-6s %-16s %-8s %-16s %lld of %-4lld %s\n", host_text(job, "id"),
+               host_text(job, "kind"), host_text(job, "host"), host_text(job, "state"),
+               host_text(job, "owner"), (long long)json_integer_value(json_object_get(job, "done")),
+               (long long)json_integer_value(json_object_get(job, "total")), host_text(job, "text"));
+    if (i == 0)
+        printf("No jobs\n");
+}
+
+int
+job(const struct verb *v, int argc, char **argv)
+{
+    json_t *answer;
+
+    if (strcmp(argv[0], "stop") == 0 && argc == 2)
+        return ask_and_say("job-stop", json_pack("{ss}", "job", argv[1]),
+                           "job %s is stopped; the step that it is doing ends first", argv[1]);
+    if (strcmp(argv[0], "list") != 0 || argc != 1)
+        return usage(v, "job: '%.100s' is no such command, or has other arguments", argv[0]);
+    int status = ask("job-list", json_object(), &answer);
+    if (status)
+        return status;
+    if (kiln_options.is_json)
+        status = show_json(answer);
+    else
+        show_jobs(answer);
+    json_decref(answer);
+    return status;
 }

@@ -22,7 +22,7 @@ prefix_of(const struct verb *v)
 {
     static const char *const alone[] = {"mount", "umount", "top",     "bench",
                                         "pools", "explain", "completion", "host",
-                                        "store", "import"};
+                                        "store", "import", "job"};
 
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         if (strcmp(v->name, alone[i]) == 0)

@@ -4,15 +4,19 @@
 #include "cli/kiln.h"
 
 const struct verb verbs[] = {
-    {"create", "NAME [replica N [arbiter 1]] [HOST:]PATH... [size SIZE]", "Create a volume of these folders",
+    {"create", "NAME [replica N [arbiter 1]] [sets N | [HOST:]PATH...] [size SIZE]",
+     "Create a volume of these folders",
      "Each folder must be empty, or missing in an existing folder; kilnd then creates it.\n"
      "replica N: each group of N folders, in this order, holds the same files.\n"
      "replica 3 arbiter 1: the third folder of each group holds names and counters only.\n"
      "HOST is a name of this machine. Without HOST clients use the address at which they reached kilnd.\n"
      "With a store (kilnd --store) HOST is a host of kiln host list; without HOST the folder is this "
      "host's.\n"
-     "size: the limit of the volume, as for kiln volume limit.",
-     2, -1, volume_create},
+     "size: the limit of the volume, as for kiln volume limit.\n"
+     "Without PATH, with a store: kilnd chooses hosts and folders below their brick roots, by free space, "
+     "for N\n"
+     "sets (1); size is then the free space that each brick must have.",
+     1, -1, volume_create},
     {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
      "force: start although some bricks cannot start; on a started volume, retry the bricks that are "
      "offline.",
@@ -141,6 +145,7 @@ const struct verb verbs[] = {
      "and\n"
      "have no brick.",
      1, 2, host},
+    {"job", "list | stop JOB", "Show or stop long work over several hosts", NULL, 1, 2, job},
     {"store", "export [FILE] | import FILE",
      "Write the definitions of all volumes to a file, or take them over",
      "The file has the passwords of the volumes. import: volumes that kilnd does not have are stopped "

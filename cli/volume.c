@@ -91,16 +91,23 @@ take_bricks(const struct verb *v, int argc, char **argv, int at)
 int
 volume_create(const struct verb *v, int argc, char **argv)
 {
-    int replica = 1, arbiter = 0, at = 1;
+    int replica = 1, arbiter = 0, at = 1, sets = 0;
     int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
     const char *size = argc > 2 && strcmp(argv[argc - 2], "size") == 0 ? argv[argc - 1] : NULL;
-    json_t *bricks = status ? NULL : take_bricks(v, size ? argc - 2 : argc, argv, at);
+    const int end = size ? argc - 2 : argc;
 
+    if (!status && at + 2 == end && strcmp(argv[at], "sets") == 0) {
+        sets = small_number(argv[at + 1]);
+        if (sets < 1)
+            return usage(v, "sets %s: expected a number", argv[at + 1]);
+        at = end;
+    }
+    json_t *bricks = status ? NULL : at == end ? json_array() : take_bricks(v, end, argv, at);
     if (!bricks)
         return KILN_USAGE;
     return ask_and_say("volume-create",
-                       json_pack("{ss si si so ss*}", "name", argv[0], "replica", replica, "arbiter", arbiter,
-                                 "bricks", bricks, "size", size),
+                       json_pack("{ss si si si so ss*}", "name", argv[0], "replica", replica, "arbiter",
+                                 arbiter, "sets", sets, "bricks", bricks, "size", size),
                        "volume %s is created; start it: kiln volume start %s", argv[0], argv[0]);
 }
 

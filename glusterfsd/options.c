@@ -41,6 +41,7 @@ enum {
     KEY_STORE_CA,
     KEY_STORE_CERT,
     KEY_STORE_KEY,
+    KEY_BRICK_ROOT,
     KEY_XLATOR,
     KEY_STRICT,
     KEY_PROCESS_NAME,
@@ -111,6 +112,8 @@ static const struct argp_option table[] = {
      0},
     {"host", KEY_HOST, "NAME", 0,
      "Name of this host in the store, by which other hosts and clients reach it (with --store)", 0},
+    {"brick-root", KEY_BRICK_ROOT, "DIR", 0,
+     "Offer DIR for bricks whose place kiln chooses (with --store); repeat for more", 0},
     {"store-password-file", KEY_STORE_PASSWORD, "FILE", 0, "The first line is the password of USER", 0},
     {"store-ca", KEY_STORE_CA, "FILE", 0, "Authorities of the store's certificates (default: the system's)",
      0},
@@ -316,8 +319,15 @@ check_store(struct argp_state *state, struct kilnd_options *o)
     if (s->location && !o->shared.host)
         argp_error(state,
                    "--store needs --host NAME, the name by which other hosts and clients reach this one");
-    if (!s->location && (o->shared.host || s->password_file || s->ca || s->cert || s->key))
-        argp_error(state, "--host and --store-... need --store");
+    if (!s->location &&
+        (o->shared.host || s->password_file || s->ca || s->cert || s->key || o->shared.root_count))
+        argp_error(state, "--host, --brick-root and --store-... need --store");
+    for (unsigned i = 0; i < o->shared.root_count; i++) {
+        char normal[VOLUME_BRICK_PATH_MAX + 1];
+
+        if (volume_check_path(o->shared.roots[i], normal, &why))
+            argp_error(state, "--brick-root %s: %s", o->shared.roots[i], why.wrong);
+    }
     if (s->location && !o->state_dir)
         o->state_dir = STATE_DIR_DEFAULT;
     if (o->shared.host && (!*o->shared.host || volume_check_host(o->shared.host, &why)))
@@ -462,7 +472,7 @@ is_for_command_line(const struct argp_option *row)
 static bool
 is_repeatable(int key)
 {
-    return key == KEY_XLATOR || key == KEY_POOL_OPTION;
+    return key == KEY_XLATOR || key == KEY_POOL_OPTION || key == KEY_BRICK_ROOT;
 }
 
 /* Tells whether the file's value counts. An option of the command line wins. A process whose bricks come from
@@ -471,7 +481,7 @@ static bool
 file_value_counts(const struct kilnd_options *o, int key)
 {
     bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT || key == KEY_HOOK_DEADLINE ||
-                         (key >= KEY_STORE && key <= KEY_STORE_KEY);
+                         (key >= KEY_STORE && key <= KEY_BRICK_ROOT);
 
     return (!is_given[key] || is_repeatable(key)) &&
            !(is_of_volumes && (o->server || o->volfile_count || o->socket_path));
@@ -553,6 +563,9 @@ take_option(int key, char *arg, struct argp_state *state)
     case KEY_XLATOR:
         check_xlator_option(state, arg);
         append_text(state, &o->xlator_options, &o->xlator_option_count, arg);
+        break;
+    case KEY_BRICK_ROOT:
+        append_text(state, &o->shared.roots, &o->shared.root_count, arg);
         break;
     case KEY_PROCESS_NAME:
         if (strcmp(arg, "brick") != 0)
@@ -646,6 +659,7 @@ void
 options_free(struct kilnd_options *o)
 {
     free(o->volfiles);
+    free(o->shared.roots);
     free(o->brick_names);
     free(o->xlator_options);
     config_free(&config);

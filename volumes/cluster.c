@@ -9,14 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <urcu.h>
 
 #include "base/gfid.h"
+#include "base/thread.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
+#include "volumes/cluster-jobs.h"
 #include "volumes/healer.h"
 #include "volumes/state-dir.h"
 #include "volumes/volumes.h"
@@ -29,6 +32,7 @@ static struct {
     struct store *store;
     char id[GFID_TEXT_SIZE]; /* of this machine, from the state folder */
     uint16_t brick_port;
+    json_int_t since; /* seconds since 1970 */
     pthread_t threads[3]; /* the main thread's, like the next field */
     unsigned thread_count;
 } cluster;
@@ -38,6 +42,9 @@ static pthread_cond_t changed; /* of the monotonic clock */
 /* By name: the records of hosts, of live hosts, the texts of volumes, the revisions of these texts, the
  * volumes that are to be applied, and the faults of the last application. */
 static json_t *hosts, *alive, *texts, *revisions, *dirty, *faults;
+static json_t *jobs; /* records of jobs, by their ids */
+static json_t *roots; /* [{"path", "free"}] of this host */
+static bool is_measuring, roots_changed;
 static json_t *held; /* the host that is changing the bricks of a volume, by the name of the volume */
 static char applying[256]; /* "": no volume */
 static bool has_read, is_away = true, is_ending, is_removed;
@@ -220,17 +227,72 @@ register_host(struct problem *why)
     return err == -ESTALE ? register_host(why) : err;
 }
 
+/* Measures the free space of the brick roots, which may wait for a disk. */
+static void
+measure_roots(void)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < cluster.o->root_count; i++) {
+        struct statvfs fs;
+        bool is_there = statvfs(cluster.o->roots[i], &fs) == 0;
+
+        if (!is_there)
+            log_event(LOG_ERROR, NULL, "brick-root", "--brick-root %s: %s", cluster.o->roots[i],
+                      strerror(errno));
+        else
+            json_array_append_new(list, json_pack("{ss sI}", "path", cluster.o->roots[i], "free",
+                                                  (json_int_t)(fs.f_bavail * fs.f_frsize)));
+    }
+    pthread_mutex_lock(&lock);
+    roots_changed = !json_equal(list, roots);
+    json_decref(roots);
+    roots = list;
+    is_measuring = false;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *
+measure_run(void *arg)
+{
+    measure_roots();
+    return arg;
+}
+
+/* Has the roots measured in another thread: a disk that does not answer must not end the lease. */
+static void
+measure_later(void)
+{
+    pthread_mutex_lock(&lock);
+    bool may = !is_measuring && cluster.o->root_count > 0;
+    is_measuring |= may;
+    pthread_mutex_unlock(&lock);
+    if (!may || thread_start(measure_run, NULL) == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    is_measuring = false;
+    pthread_mutex_unlock(&lock);
+}
+
 static int
 host_announce(int64_t own_lease, struct problem *why)
 {
-    char key[300], text[512];
-    const struct store_change c = {key, text, STORE_ANY_REVISION, own_lease};
+    char key[300];
 
+    pthread_mutex_lock(&lock);
+    json_t *record =
+        json_pack("{ss ss si si sI sO*}", "id", cluster.id, "version", PACKAGE_VERSION, "port",
+                  (int)cluster.brick_port, "pid", (int)getpid(), "since", cluster.since, "roots", roots);
+    roots_changed = false;
+    pthread_mutex_unlock(&lock);
+    char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    json_decref(record);
     snprintf(key, sizeof key, "alive/%s", cluster.o->host);
-    snprintf(text, sizeof text,
-             "{\"id\": \"%s\", \"version\": \"%s\", \"port\": %u, \"pid\": %ld, \"since\": %lld}", cluster.id,
-             PACKAGE_VERSION, cluster.brick_port, (long)getpid(), (long long)time(NULL));
-    return store_change(cluster.store, &c, 1, NULL, why);
+    const struct store_change c = {key, text, STORE_ANY_REVISION, own_lease};
+    int err = text ? store_change(cluster.store, &c, 1, NULL, why) : problem_no_memory(why);
+    free(text);
+    return err;
 }
 
 /* Registers the host and takes a lease. */
@@ -273,20 +335,28 @@ keeper_run(void *arg)
 {
     struct problem why;
     int last = 0;
+    unsigned beats = 0;
 
     (void)arg;
     rcu_register_thread();
     do {
+        if (++beats % (CLUSTER_SPACE_S / KEEP_S) == 0)
+            measure_later();
         pthread_mutex_lock(&lock);
-        bool was_removed = is_removed;
+        bool was_removed = is_removed, has_news = roots_changed;
         pthread_mutex_unlock(&lock);
         int err = was_removed ? 0 : keep_once(&why);
+
+        if (!err && has_news && !was_removed)
+            err = host_announce(cluster_lease(), &why);
 
         if (err && err != last && err != -EAGAIN)
             log_event(LOG_ERROR, NULL, "host-no-lease", "%s", why.wrong);
         last = err;
         if (!was_removed)
             note_store(err ? &why : NULL);
+        if (!err && !was_removed)
+            cluster_jobs_look();
     } while (cluster_pause(KEEP_S));
     rcu_unregister_thread();
     return NULL;
@@ -411,6 +481,8 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
         set_volume_locked(name, text, revision);
     } else if ((name = key_below(key, "hosts/"))) {
         set_host_locked(hosts, name, text);
+    } else if ((name = key_below(key, "jobs/"))) {
+        set_host_locked(jobs, name, text);
     } else if ((name = key_below(key, "alive/"))) {
         set_host_locked(alive, name, text);
         is_of_hosts = true;
@@ -431,7 +503,7 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
 
 /* The whole store as one reading. */
 struct reading {
-    json_t *hosts, *alive, *texts, *revisions, *asks;
+    json_t *hosts, *alive, *texts, *revisions, *jobs, *asks;
 };
 
 static void
@@ -447,6 +519,8 @@ key_listed(const char *key, const char *text, int64_t revision, void *arg)
         json_object_set_new(r->hosts, name, host_record_read(text));
     } else if ((name = key_below(key, "alive/"))) {
         json_object_set_new(r->alive, name, host_record_read(text));
+    } else if ((name = key_below(key, "jobs/"))) {
+        json_object_set_new(r->jobs, name, host_record_read(text));
     } else if (key_below(key, "ask/") || key_below(key, "answer/")) {
         json_object_set_new(r->asks, key, json_string(text));
     }
@@ -481,11 +555,12 @@ take_reading(struct reading *r, int64_t at)
         if (!json_equal(value, json_object_get(texts, name)))
             json_object_set_new(dirty, name, json_true());
     }
-    json_t *const old[] = {hosts, alive, texts, revisions};
+    json_t *const old[] = {hosts, alive, texts, revisions, jobs};
     hosts = r->hosts;
     alive = r->alive;
     texts = r->texts;
     revisions = r->revisions;
+    jobs = r->jobs;
     for (size_t i = 0; i < sizeof old / sizeof old[0]; i++)
         json_decref(old[i]);
     pthread_cond_broadcast(&changed);
@@ -497,11 +572,12 @@ take_reading(struct reading *r, int64_t at)
 static int
 read_everything(int64_t *at, struct problem *why)
 {
-    struct reading r = {json_object(), json_object(), json_object(), json_object(), json_object()};
+    struct reading r = {json_object(), json_object(), json_object(),
+                        json_object(), json_object(), json_object()};
     int err = store_list(cluster.store, "", key_listed, &r, at, why);
 
     if (err) {
-        json_t *const all[] = {r.hosts, r.alive, r.texts, r.revisions, r.asks};
+        json_t *const all[] = {r.hosts, r.alive, r.texts, r.revisions, r.jobs, r.asks};
 
         for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
             json_decref(all[i]);
@@ -672,6 +748,32 @@ cluster_is_alive(const char *host)
     return is;
 }
 
+json_t *
+cluster_live_hosts(void)
+{
+    pthread_mutex_lock(&lock);
+    json_t *copy = json_deep_copy(alive);
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+bool
+cluster_has_jobs(void)
+{
+    const char *id, *state;
+    json_t *record;
+    bool has = false;
+
+    pthread_mutex_lock(&lock);
+    json_object_foreach(jobs, id, record)
+    {
+        state = json_string_value(json_object_get(record, "state"));
+        has |= state && strcmp(state, "running") == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
 /* FNV-1a of both texts: spreads the volumes over their hosts. */
 static uint32_t
 host_name_hash(const char *a, const char *b)
@@ -733,10 +835,10 @@ describe_host_locked(const char *name, const json_t *counts)
     const json_t *a = json_object_get(alive, name);
     const char *version = json_string_value(json_object_get(a, "version"));
 
-    return json_pack("{ss sb ss? sI sI sb}", "name", name, "alive", a != NULL, "version", version, "since",
-                     json_integer_value(json_object_get(a, "since")), "bricks",
-                     json_integer_value(json_object_get(counts, name)), "self",
-                     strcmp(name, cluster.o->host) == 0);
+    return json_pack("{ss sb ss? sI sI sO? sb}", "name", name, "alive", a != NULL, "version", version,
+                     "since", json_integer_value(json_object_get(a, "since")), "bricks",
+                     json_integer_value(json_object_get(counts, name)), "roots", json_object_get(a, "roots"),
+                     "self", strcmp(name, cluster.o->host) == 0);
 }
 
 json_t *
@@ -866,7 +968,7 @@ int
 cluster_open(const struct cluster_options *o, struct problem *why)
 {
     pthread_condattr_t attr;
-    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults, &held};
+    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults, &held, &jobs};
 
     cluster.o = o;
     pthread_condattr_init(&attr);
@@ -904,6 +1006,8 @@ cluster_start(uint16_t brick_port, struct problem *why)
     static int64_t at; /* the watcher reads it when it starts */
 
     cluster.brick_port = brick_port;
+    cluster.since = (json_int_t)time(NULL);
+    measure_roots();
     int err = host_sign_in(why);
     err = err ? err : read_everything(&at, why);
     if (err && err != -EAGAIN)
@@ -936,6 +1040,7 @@ cluster_stop(void)
     if (!cluster.o)
         return;
     cluster_quiet();
+    cluster_jobs_end();
     while (cluster.thread_count > 0)
         pthread_join(cluster.threads[--cluster.thread_count], NULL);
     cluster_asks_drain();
@@ -946,7 +1051,7 @@ cluster_stop(void)
 void
 cluster_close(void)
 {
-    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults, held};
+    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults, held, jobs, roots};
 
     if (!cluster.o)
         return;

@@ -36,12 +36,14 @@
 
 struct volume;
 
-enum { CLUSTER_LEASE_S = 15, CLUSTER_ASKS_MAX = 8, CLUSTER_FORMAT = 1 };
+enum { CLUSTER_LEASE_S = 15, CLUSTER_SPACE_S = 60, CLUSTER_ASKS_MAX = 8, CLUSTER_FORMAT = 1 };
 
 struct cluster_options {
     struct store_options store;
     const char *host; /* name of this host, as other hosts and clients reach it */
     const char *state_dir;
+    const char **roots; /* --brick-root: folders that this host offers for bricks */
+    unsigned root_count;
 };
 
 /* Checks options and state folder, before the bricks are attached. The options must stay valid. Returns 0 or
@@ -80,6 +82,11 @@ const char *cluster_healer(const struct volume *v);
 /* {"hosts": [{"name", "alive", "version", "since", "bricks", "self"}, ...], "store": {"location", "state",
  * "reason"}}, a new reference; NULL: no memory. */
 json_t *cluster_describe(void);
+/* {NAME: {"version", "roots": [{"path", "free"}], ...}} of all live hosts, a new reference; `free` in bytes,
+ * at most CLUSTER_SPACE_S old. NULL: no memory. */
+json_t *cluster_live_hosts(void);
+/* Tells whether the store has a running job (cluster-jobs.h). */
+bool cluster_has_jobs(void);
 /* Compares the volume again when the lease of host `from` ends, which is changing its bricks. */
 void cluster_hold(const char *name, const char *from);
 /* Compares the volume of this host with the store's again. */

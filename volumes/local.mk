@@ -48,8 +48,12 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster-bricks.h \
 	volumes/cluster-change.c \
 	volumes/cluster-change.h \
+	volumes/cluster-jobs.c \
+	volumes/cluster-jobs.h \
 	volumes/cluster-look.c \
 	volumes/cluster-look.h \
+	volumes/cluster-place.c \
+	volumes/cluster-place.h \
 	volumes/cluster.c \
 	volumes/cluster.h \
 	volumes/curl-library.c \

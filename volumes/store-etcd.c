@@ -302,6 +302,7 @@ post_in_turn(struct store *s, const char *path, const char *body, bool is_change
         if (!code && status == 200 && json) {
             atomic_store(&s->good, member);
             *answer = json;
+            why->err = 0;
             return 0;
         }
         if (!code && status < 500)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Verbs about the hosts of a store: list, remove. */
+/* Verbs about the hosts of a store (list, remove, drain) and about its jobs. */
 #include <errno.h>
 
 #include "volumes/cluster-change.h"
+#include "volumes/cluster-jobs.h"
 #include "volumes/cluster.h"
 #include "volumes/verbs-internal.h"
 
@@ -34,4 +35,36 @@ verb_host_remove(json_t *args, json_t **out, struct problem *why)
         return why->err;
     *out = json_pack("{ss}", "host", host);
     return cluster_remove_host(host, why);
+}
+
+int
+verb_host_drain(json_t *args, json_t **out, struct problem *why)
+{
+    const char *host;
+    char id[64] = "";
+
+    if (verbs_get_args(args, why, "{s:s}", "host", &host, NULL) || verbs_need_store(why) ||
+        cluster_jobs_drain(host, id, why))
+        return why->err;
+    *out = json_pack("{ss ss}", "host", host, "job", id);
+    return 0;
+}
+
+int
+verb_job_list(json_t *args, json_t **out, struct problem *why)
+{
+    if (verbs_get_args(args, why, "{}", NULL) || verbs_need_store(why))
+        return why->err;
+    return cluster_jobs_list(out, why);
+}
+
+int
+verb_job_stop(json_t *args, json_t **out, struct problem *why)
+{
+    const char *id;
+
+    if (verbs_get_args(args, why, "{s:s}", "job", &id, NULL) || verbs_need_store(why))
+        return why->err;
+    *out = json_pack("{ss}", "job", id);
+    return cluster_jobs_stop(id, why);
 }

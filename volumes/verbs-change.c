@@ -8,6 +8,7 @@
 #include "volumes/brick-host.h"
 #include "volumes/cluster-bricks.h"
 #include "volumes/cluster-change.h"
+#include "volumes/cluster-place.h"
 #include "volumes/cluster.h"
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
@@ -114,26 +115,52 @@ check_size(const char *size, struct problem *why)
     return why->err;
 }
 
+/* Chooses hosts and folders. `size` is the free space that each brick must have; NULL: any. */
+static int
+place_bricks(struct volume *v, int sets, const char *size, struct problem *why)
+{
+    uint64_t bytes = 0;
+
+    if (sets < 1 || (unsigned)sets > VOLUME_BRICKS_MAX / v->replica)
+        return problem_set(why, -EINVAL, "%d sets of %u bricks: a volume has %d bricks at most", sets,
+                           v->replica, VOLUME_BRICKS_MAX);
+    if (size && check_size(size, why))
+        return why->err;
+    if (size)
+        (void)option_size(size, &bytes);
+    return cluster_place_sets(v, (unsigned)sets, bytes, why);
+}
+
 int
 verb_create(json_t *args, json_t **out, struct problem *why)
 {
     const char *name, *size = NULL;
-    int replica = 1, arbiter = 0;
+    int replica = 1, arbiter = 0, sets = 0;
     json_t *bricks;
 
-    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s:o, s?s}", "name", &name, "replica", &replica, "arbiter",
-                       &arbiter, "bricks", &bricks, "size", &size, NULL) ||
+    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s?i, s:o, s?s}", "name", &name, "replica", &replica,
+                       "arbiter", &arbiter, "sets", &sets, "bricks", &bricks, "size", &size, NULL) ||
         volume_check_new_name(name, why))
         return why->err;
+    const bool is_placed = cluster_is_on() && json_array_size(bricks) == 0;
     if (replica < 1 || arbiter < 0 || arbiter > 1)
         return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
     struct volume *v = volume_new(name, (unsigned)replica, arbiter != 0);
     if (!v)
         return problem_no_memory(why);
-    if (add_bricks(v, bricks, why)) {
+    why->err = 0;
+    if (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why)) {
         volume_free(v);
         return why->err;
     }
+    if (size && cluster_is_on() && !is_placed) {
+        volume_free(v);
+        problem_set(why, -EOPNOTSUPP, "limits are not built for volumes of a store");
+        problem_expected(why, "no size; without bricks size is the free space that each brick must have");
+        return why->err;
+    }
+    if (is_placed)
+        size = NULL;
     if (volume_options_of_new(v))
         problem_no_memory(why);
     else if (size && check_size(size, why) == 0 && volume_set_option(v, "kiln.limit", size))

@@ -38,6 +38,9 @@ int verb_rebalance(json_t *args, json_t **out, struct problem *why);
 
 /* verb-host.c */
 int verb_host_list(json_t *args, json_t **out, struct problem *why);
+int verb_host_drain(json_t *args, json_t **out, struct problem *why);
+int verb_job_list(json_t *args, json_t **out, struct problem *why);
+int verb_job_stop(json_t *args, json_t **out, struct problem *why);
 int verb_host_remove(json_t *args, json_t **out, struct problem *why);
 /* Returns 0, or -EOPNOTSUPP with *why if this kilnd has no store. */
 int verbs_need_store(struct problem *why);

@@ -180,8 +180,11 @@ static const struct {
     enum { BY_THIS_HOST, BY_ALL_HOSTS, NOT_OF_HOSTS } of_hosts;
     const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
+    {"host-drain", verb_host_drain, NULL, BY_THIS_HOST, NULL},
     {"host-list", verb_host_list, NULL, BY_THIS_HOST, NULL},
     {"host-remove", verb_host_remove, NULL, BY_THIS_HOST, NULL},
+    {"job-list", verb_job_list, NULL, BY_THIS_HOST, NULL},
+    {"job-stop", verb_job_stop, NULL, BY_THIS_HOST, NULL},
     {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
     {"statedump", verb_statedump, verb_statedump, BY_THIS_HOST, NULL},
     {"store-export", verb_store_export, NULL, BY_THIS_HOST, NULL},

@@ -66,7 +66,7 @@ host_exec() {
     shift
     # shellcheck disable=SC2016
     exec nsenter --net="/run/netns/$host" unshare --mount --propagation private \
-        bash -c 'mount --bind "$1" /srv && shift && exec "$@"' bash "$T/$host/srv" "$@"
+        bash -c 'mount --rbind "$1" /srv && shift && exec "$@"' bash "$T/$host/srv" "$@"
 }
 
 on() {
