@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # features/simple-quota: the usage of a namespace equals the figure of du on the brick after storms of all operations
-# and after SIGKILL during them. Limits hold to the block, df shows them, and the keys and errors are those of
-# GlusterFS 11.
+# and after SIGKILL during them and during recounts. Limits hold to the block, also during a recount, df shows them,
+# and the keys and errors are those of GlusterFS 11.
 #
-# KILN_QUOTA_ROUNDS (default 4) is the number of storms. Every second storm has a kill.
+# KILN_QUOTA_ROUNDS (default 4) is the number of storms. Every second storm has a kill, two of four have a recount.
 # Covers: xlators/features/simple-quota
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -123,6 +123,29 @@ is "$(used beyond)" "$(on_brick beyond)" "blocks beyond a file's end count after
 truncate -s 2M "$T/q/b0/beyond/file"
 t "freed blocks beyond a file's end no longer count" wait_for 60 "usage to equal du" usage_is_du beyond
 
+# ---- a recount -------------------------------------------------------------------------------
+
+make_ns recounted
+mkdir "$T/mnt/recounted/d"
+for ((i = 0; i < 2000; i++)); do
+    echo x >"$T/mnt/recounted/d/$i"
+done
+t "usage of many files equals du" wait_for 60 "usage to equal du" usage_is_du recounted
+full=$(on_brick recounted)
+setfattr -n trusted.gfs.squota.limit -v $((full + 65536)) "$mount_ns/recounted"
+recount() { setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/recounted"; }
+beyond() { dd if=/dev/zero of="$T/mnt/recounted/a" bs=128k count=1 conv=fsync; }
+recount
+t "a write above the limit is refused when a recount has just begun" fails_with "quota exceeded" beyond
+t "usage does not fall while the recount runs" test "$(used recounted)" -ge "$full"
+recount
+daemon_kill "${brick_daemon[$T/q/b0]}"
+volume_start q
+mount_settle "$T/mnt"
+t "a write above the limit is refused after a kill during a recount" fails_with "quota exceeded" beyond
+mount_settle "$mount_ns"
+t "usage equals du after the recount" wait_for 60 "usage to equal du" usage_is_du recounted
+
 # ---- storms and kills ------------------------------------------------------------------------
 
 make_ns storm 8000000
@@ -130,6 +153,11 @@ settled() { wait_for 90 "usage to equal du" usage_is_du storm || usage_is_du sto
 for ((round = 1; round <= rounds; round++)); do
     "$tests_dir/fops/quota_storm.py" "$T/mnt/storm" "$round" 250 >"$T/storm.out" &
     storm=$!
+    # Recounts run beside the changes, and some kills hit them.
+    if ((round % 4 == 0 || round % 4 == 3)); then
+        sleep "0.$((RANDOM % 9))"
+        setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/storm"
+    fi
     if ((round % 2 == 0)); then
         sleep "0.$((RANDOM % 9))"
         daemon_kill "${brick_daemon[$T/q/b0]}"

@@ -46,19 +46,45 @@ is_nowhere(int err)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
+/* While the namespace is being counted, its usage lacks the objects that were not counted yet. Counts this
+ * object, whose charge is known, with the charge. Under the lock. */
+static void
+count_once(struct squota_inode *ctx)
+{
+    struct squota_ns *ns = ctx->ns;
+
+    if (ns->walk && squota_walk_counts(ns->walk, &ctx->inode->gfid))
+        ns->used += ctx->charge;
+}
+
+void
+squota_count_busy(struct squota *q, const struct squota_ns *ns)
+{
+    struct squota_inode *ctx;
+
+    cds_list_for_each_entry(ctx, &q->flyers, flyers_link) {
+        if (ctx->ns == ns)
+            count_once(ctx);
+    }
+    cds_list_for_each_entry(ctx, &q->queue, link) {
+        if (ctx->ns == ns)
+            count_once(ctx);
+    }
+}
+
 void
 squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
 {
     struct squota_ns *ns = ctx->ns;
-    /* While the namespace is being counted, its usage lacks the objects that the walk has not met yet. */
-    bool is_new = ns->walk && squota_walk_counts(ns->walk, &ctx->inode->gfid);
-    int64_t delta = is_new ? bytes : bytes - ctx->charge;
 
+    count_once(ctx);
+    int64_t delta = bytes - ctx->charge;
+    ns->used += delta;
+    ns->floor += ns->walk ? delta : 0;
     if (delta)
         squota_wake(q);
     if (delta || ctx->slot)
-        squota_state_settle(q->state, ns->record, ns->used + delta, ctx->slot, bytes);
-    ns->used += delta;
+        squota_state_settle(q->state, ns->record, squota_used(ns), ctx->slot, bytes);
     ctx->charge = bytes;
     ctx->is_known = true;
     squota_forget_ahead(ctx);
@@ -116,6 +142,7 @@ look_enqueue(struct squota *q, struct squota_inode *ctx)
 {
     if (ctx->is_queued || ctx->ns->is_gone)
         return;
+    count_once(ctx);
     ctx->is_queued = true;
     inode_ref(ctx->inode);
     cds_list_add_tail(&ctx->link, &q->queue);
@@ -268,13 +295,13 @@ fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
 {
     /* Blocks that the file system allotted ahead will be freed, so they do not count. A write into them
      * reserves its own need. */
-    int64_t total = ns->used - ns->ahead;
+    int64_t used = squota_used(ns), total = used - ns->ahead;
 
     if (needs <= 0 || ns->limit <= 0 || q->is_check_off)
         return true;
     /* the last reported sum of all bricks, plus the changes here since */
-    if (ns->told_total >= 0 && ns->told_total + (ns->used - ns->told_at) > total)
-        total = ns->told_total + (ns->used - ns->told_at);
+    if (ns->told_total >= 0 && ns->told_total + (used - ns->told_at) > total)
+        total = ns->told_total + (used - ns->told_at);
     return needs <= ns->limit && total + ns->reserved <= ns->limit - needs;
 }
 
@@ -302,8 +329,10 @@ charge_learn(struct xlator *xl, struct squota_inode *ctx)
 static void
 change_register(struct squota *q, struct squota_inode *ctx, int64_t needs)
 {
+    count_once(ctx);
     take_slot(q, ctx);
-    ctx->flying++;
+    if (ctx->flying++ == 0)
+        cds_list_add_tail(&ctx->flyers_link, &q->flyers);
     ctx->begun++;
     ctx->changed_s = squota_now_s();
     ctx->reserved += needs;
@@ -389,7 +418,8 @@ squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, 
     if (!ctx)
         return;
     pthread_mutex_lock(&q->lock);
-    ctx->flying--;
+    if (--ctx->flying == 0)
+        cds_list_del_init(&ctx->flyers_link);
     ctx->reserved -= reserved;
     if (ctx->ns) {
         ctx->ns->reserved -= reserved;
@@ -436,12 +466,17 @@ squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const
         squota_settle(q, ctx, err ? 0 : found.bytes);
         ctx->slot = 0;
         ctx->changed_s = squota_now_s();
-    } else if (after && (!ns->walk || squota_walk_counts(ns->walk, &after->gfid))) {
+    } else if (after) {
         /* Another client's change of the new object came before this reply and took the object's first size
          * for charged. */
-        int64_t bytes = ctx && ctx->is_known ? ctx->made : found.bytes;
-        squota_state_settle(q->state, ns->record, ns->used + bytes, slot, bytes);
-        ns->used += bytes;
+        bool is_known = ctx && ctx->is_known;
+        int64_t bytes = is_known ? ctx->made : found.bytes;
+        ns->floor += ns->walk ? bytes : 0;
+        if (!ns->walk)
+            ns->used += bytes;
+        else if (squota_walk_counts(ns->walk, &after->gfid))
+            ns->used += is_known ? ctx->charge : bytes;
+        squota_state_settle(q->state, ns->record, squota_used(ns), slot, bytes);
         squota_wake(q);
     }
     squota_slot_give(q->state, slot);
@@ -496,15 +531,24 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
         ctx->is_known = false;
     }
     bool counts = ctx->ns == ns && ns->walk && !squota_walk_has_counted(ns->walk, &inode->gfid);
-    if (counts) {
-        ctx->is_known = true; /* the present charge is not part of the usage */
-        change_register(q, ctx, 0);
+    bool learns = counts && !ctx->is_known;
+    pthread_mutex_unlock(&q->lock);
+    int err = learns ? charge_learn(xl, ctx) : 0;
+    if (!counts || is_nowhere(err))
+        return;
+    pthread_mutex_lock(&q->lock);
+    bool is_counted = ctx->ns == ns && ns->walk;
+    if (is_counted && !ctx->is_known) { /* its stat is repeated until the disk answers */
+        ctx->is_known = true;
+        ctx->charge = ctx->made = 0;
     }
+    if (is_counted)
+        change_register(q, ctx, 0);
     unsigned begun = ctx->begun;
     pthread_mutex_unlock(&q->lock);
-    if (!counts)
+    if (!is_counted)
         return;
-    int err = squota_stat(xl, inode, &found);
+    err = squota_stat(xl, inode, &found);
     pthread_mutex_lock(&q->lock);
     bool is_alone = begun == ctx->begun && ctx->flying == 1 && err == 0;
     if (is_alone && ctx->ns)

@@ -38,7 +38,7 @@ copy_locked(struct squota *q, struct simple_quota_usage *out)
         if (!ns->is_gone)
             out[n++] = (struct simple_quota_usage){.ns = ns->gfid,
                                                    .limit = ns->limit > 0 ? ns->limit : 0,
-                                                   .used = ns->used > 0 ? ns->used : 0,
+                                                   .used = squota_used(ns) > 0 ? squota_used(ns) : 0,
                                                    .is_counting = ns->walk != NULL};
     }
     return n;
@@ -86,7 +86,7 @@ simple_quota_tell(struct graph *g, const struct simple_quota_usage *totals, unsi
 
         if (found) {
             ns->told_total = found->used;
-            ns->told_at = ns->used;
+            ns->told_at = squota_used(ns);
         }
     }
     pthread_mutex_unlock(&q->lock);

@@ -94,12 +94,14 @@ squota_lookup(struct xlator *xl, struct inode *parent, const char *name, const s
     }
     stk->call.xdata = dict_new(&stk->arena);
     if (stk->call.xdata && dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_NAMESPACE, 1) == 0 &&
-        dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_LIMIT, 1) == 0)
+        dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_LIMIT, 1) == 0 &&
+        dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_SIZE, 1) == 0)
         err = squota_run(xl, stk);
     *out = stk->reply.stat;
     *mark = (struct squota_mark){
         .is_marked = err == 0 && dict_find_text(stk->reply.xdata, SQUOTA_XATTR_NAMESPACE),
         .limit = err == 0 ? squota_limit_parse(dict_find_text(stk->reply.xdata, SQUOTA_XATTR_LIMIT)) : 0,
+        .size = err == 0 ? squota_limit_parse(dict_find_text(stk->reply.xdata, SQUOTA_XATTR_SIZE)) : 0,
     };
     call_stack_free(stk);
     return err;
@@ -157,6 +159,7 @@ squota_inode_ctx(struct xlator *xl, struct inode *inode)
         return NULL;
     fresh->inode = inode;
     CDS_INIT_LIST_HEAD(&fresh->link);
+    CDS_INIT_LIST_HEAD(&fresh->flyers_link);
     ctx = inode_ctx_install(inode, xl, fresh);
     if (ctx != fresh)
         mem_put(fresh);
@@ -181,7 +184,7 @@ find_ns(struct squota *q, const struct gfid *gfid)
 /* Returns the namespace of a marked folder. Creates the namespace if necessary, and counts a namespace with
  * unknown usage. NULL: no memory. */
 static struct squota_ns *
-get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
+get_ns(struct xlator *xl, const struct gfid *gfid, const struct squota_mark *mark)
 {
     struct squota *q = squota_of(xl);
     struct squota_ns *fresh = calloc(1, sizeof *fresh);
@@ -194,17 +197,19 @@ get_ns(struct xlator *xl, const struct gfid *gfid, int64_t limit)
         free(fresh);
         return ns;
     }
-    *fresh = (struct squota_ns){.gfid = *gfid, .limit = limit, .told_total = -1, .stored = -1};
+    *fresh = (struct squota_ns){.gfid = *gfid, .limit = mark->limit, .told_total = -1, .stored = -1};
     fresh->record = squota_state_find(q->state, gfid, &fresh->used, &is_counting);
-    if (is_counting)
+    if (is_counting) {
+        fresh->floor = fresh->record ? fresh->used : mark->size;
         fresh->used = 0;
+    }
     if (!fresh->record)
         fresh->record = squota_state_add(q->state, gfid);
     cds_list_add_tail(&fresh->link, &q->namespaces);
     q->ns_count++;
     pthread_mutex_unlock(&q->lock);
     if (is_counting)
-        squota_walk_start(xl, fresh);
+        squota_walk_start(xl, fresh, false);
     return fresh;
 }
 
@@ -266,7 +271,7 @@ find_for_dir(struct xlator *xl, struct inode *dir, struct squota_inode *ctx, str
 
     if (err)
         return err;
-    struct squota_ns *ns = mark.is_marked ? get_ns(xl, &dir->gfid, mark.limit) : outer;
+    struct squota_ns *ns = mark.is_marked ? get_ns(xl, &dir->gfid, &mark) : outer;
     if (mark.is_marked && !ns)
         return -ENOMEM;
     set_ns(q, ctx, ns, now);
@@ -398,10 +403,10 @@ squota_ns_mark(struct xlator *xl, struct inode *dir)
     pthread_mutex_lock(&q->lock);
     q->generation++;
     pthread_mutex_unlock(&q->lock);
-    if (!get_ns(xl, &dir->gfid, mark.limit))
+    if (!get_ns(xl, &dir->gfid, &mark))
         return -ENOMEM;
     if (outer)
-        squota_walk_start(xl, outer);
+        squota_walk_start(xl, outer, true);
     return 0;
 }
 
@@ -421,7 +426,7 @@ squota_ns_load_all(struct xlator *xl)
         if (!record)
             return;
         int err = squota_lookup(xl, NULL, NULL, &gfid, &stat, &mark);
-        if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, mark.limit))
+        if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, &mark))
             err = -ENOMEM;
         /* A namespace that cannot be loaded now is loaded at the next change of an object in it. */
         if (err && err != -ENOENT && err != -ESTALE)
@@ -489,7 +494,7 @@ squota_ns_store(struct xlator *xl, struct squota_ns *ns)
     struct squota *q = squota_of(xl);
 
     pthread_mutex_lock(&q->lock);
-    int64_t used = ns->used, stored = ns->stored;
+    int64_t used = squota_used(ns), stored = ns->stored;
     bool is_old = !ns->is_gone && used != stored;
     ns->stored = used;
     pthread_mutex_unlock(&q->lock);

@@ -329,7 +329,7 @@ name_removed(struct frame *f, struct call_stack *stk)
         squota_end(f->xl, object, SQUOTA_AS_WAS, NULL, 0);
     /* A healer removes a folder together with its contents. */
     if (is_done && stk->call.fop == FOP_rmdir && stk->call.flags && parent)
-        squota_walk_start(f->xl, parent->ns);
+        squota_walk_start(f->xl, parent->ns, true);
     squota_end(f->xl, parent, is_done ? SQUOTA_UNSURE : SQUOTA_AS_WAS, NULL, 0);
     return XL_PASS;
 }
@@ -397,9 +397,9 @@ moved_over(struct frame *f, struct squota_inode *object, struct squota_inode *fr
     q->generation++;
     pthread_mutex_unlock(&q->lock);
     if (old)
-        squota_walk_start(f->xl, old);
+        squota_walk_start(f->xl, old, true);
     if (fresh)
-        squota_walk_start(f->xl, fresh);
+        squota_walk_start(f->xl, fresh, false);
 }
 
 static void
@@ -670,6 +670,7 @@ squota_init(struct xlator *xl, struct reason *why)
     pthread_cond_init(&q->idle, NULL);
     CDS_INIT_LIST_HEAD(&q->namespaces);
     CDS_INIT_LIST_HEAD(&q->queue);
+    CDS_INIT_LIST_HEAD(&q->flyers);
     timer_init(&q->timer, squota_timer_due);
     q->job.run = squota_job_run;
     xl->private = q;
@@ -773,7 +774,8 @@ squota_dump(struct xlator *xl, struct dump *d)
     cds_list_for_each_entry(ns, &q->namespaces, link) {
         if (!ns->is_gone)
             dump_line(d, "namespace", "%s limit=%lld used=%lld reserved=%lld counting=%d", GFID(&ns->gfid),
-                      (long long)ns->limit, (long long)ns->used, (long long)ns->reserved, ns->walk != NULL);
+                      (long long)ns->limit, (long long)squota_used(ns), (long long)ns->reserved,
+                      ns->walk != NULL);
     }
     pthread_mutex_unlock(&q->lock);
 }

@@ -62,7 +62,11 @@ struct squota_ns {
      */
     unsigned record;
     int64_t limit;       /* bytes; 0 or less: none */
-    int64_t used;        /* bytes, charged */
+    int64_t used;        /* bytes, charged; while the namespace is being counted: the sum so far */
+    /* While the namespace is being counted: the usage from before the count, with later changes. It stands in
+     * for `used` as long as the sum is smaller, so that a count lets nobody pass the limit. Before a count:
+     * the last known usage. */
+    int64_t floor;
     int64_t reserved;    /* bytes that running changes may add */
     int64_t ahead; /* bytes of `used` that the file system allotted beyond files' ends without a request */
     /* sum of all bricks, and `used` when that was received; told_total < 0: never received */
@@ -72,11 +76,18 @@ struct squota_ns {
     struct squota_walk *walk; /* NULL unless the namespace is being counted */
 };
 
+/* The usage as limits, replies and the disk know it. Under the lock. */
+static inline int64_t
+squota_used(const struct squota_ns *ns)
+{
+    return ns->walk && ns->floor > ns->used ? ns->floor : ns->used;
+}
+
 /* The layer's context of an inode. */
 struct squota_inode {
     struct squota_ns *ns; /* NULL: in no namespace */
     unsigned generation;  /* squota.generation when `ns` was determined; 0: not yet */
-    unsigned flying;      /* changes under way */
+    unsigned flying;      /* changes under way; if any, the object is on squota.flyers */
     unsigned begun;       /* changes ever begun, wraps */
     unsigned slot;        /* in the state file while flying or queued; 0: none */
     bool is_known;        /* `charge` is valid */
@@ -88,7 +99,7 @@ struct squota_inode {
     int64_t made;         /* the charge at the first stat: the size of a new object, for squota_made() */
     int64_t size;         /* file size at the last stat */
     struct inode *inode;  /* no reference, unless is_queued */
-    struct cds_list_head link;
+    struct cds_list_head link, flyers_link;
 };
 
 struct squota {
@@ -102,6 +113,7 @@ struct squota {
     /* incremented when a folder is marked, so that objects look for their namespace anew */
     unsigned generation;
     struct cds_list_head queue; /* of squota_inode */
+    struct cds_list_head flyers; /* squota_inodes with running changes */
     unsigned queued;
     bool is_check_off;
     struct squota_state *state; /* NULL: the layer is off */
@@ -161,7 +173,7 @@ struct squota_inode *squota_inode_get(struct xlator *xl, struct inode *inode, st
 struct squota_inode *squota_inode_ctx(struct xlator *xl, struct inode *inode);
 /* Makes the marked folder a namespace. Returns 0 or -ENOMEM. */
 int squota_ns_mark(struct xlator *xl, struct inode *dir);
-/* Parses a limit. A text that is not a number means no limit. */
+/* Parses a limit or a size. A text that is not a number means 0: no limit. */
 int64_t squota_limit_parse(const struct dict_pair *p);
 /* At the start of a brick: loads the namespaces of the state file, with their limits. */
 void squota_ns_load_all(struct xlator *xl);
@@ -186,6 +198,7 @@ int squota_stat(struct xlator *xl, struct inode *inode, struct posix_allotted *o
 struct squota_mark {
     bool is_marked;
     int64_t limit;
+    int64_t size; /* the size xattr */
 };
 /* Looks an object up by name, or by gfid if `parent` is NULL. */
 int squota_lookup(struct xlator *xl, struct inode *parent, const char *name, const struct gfid *gfid,
@@ -226,6 +239,9 @@ unsigned squota_expect(struct xlator *xl, struct squota_inode *parent, const str
 void squota_made(struct xlator *xl, struct squota_inode *parent, unsigned slot, const struct iatt *after);
 /* Counts an object of a namespace that is being walked, unless it was counted before. */
 void squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode);
+/* At the beginning of a walk: counts the objects that are being changed, or wait for a stat. Under the
+ * lock. */
+void squota_count_busy(struct squota *q, const struct squota_ns *ns);
 /* True if the object has more than a tolerated number of blocks beyond its end. The file system will free
  * these without notice. */
 bool squota_has_ahead(const struct posix_allotted *found);
@@ -277,9 +293,9 @@ xl_verdict squota_statfs(struct xlator *xl, struct call_stack *stk);
 
 /* ---- walk.c ---------------------------------------------------------------------------------- */
 
-/* Counts the namespace anew, in the background. While the count runs, the usage is the sum so far. Not under
- * the lock. */
-void squota_walk_start(struct xlator *xl, struct squota_ns *ns);
+/* Counts the namespace anew, in the background. `is_less`: contents have left the namespace, so the usage
+ * from before the count is too large to stand in for the sum. Not under the lock. */
+void squota_walk_start(struct xlator *xl, struct squota_ns *ns, bool is_less);
 /* Queues a folder for another walk, because it was moved within the namespace during the count. Under the
  * lock. */
 void squota_walk_again(struct squota_walk *w, const struct gfid *dir);

@@ -2,10 +2,12 @@
 /* walk: counts a namespace from the disk while clients go on changing it.
  *
  * A count runs after a folder with contents was marked, after a crash of the machine, and on request of
- * glusterfs.quota.reset. Each object is counted once: by the walk, or by a change of the object that ends
- * before the walk reaches it. The gfids of the counted objects are kept until the end of the walk. Objects
- * that move are counted when they move. A folder that moves is walked once more, because the walk may have
- * missed it in both places.
+ * glusterfs.quota.reset. Each object is counted once, with its charge of that moment: at the start of the
+ * walk if the object is being changed or waits for a stat, at the next change, or by the walk. So later
+ * changes of charges are right also when the walk ends before them. The gfids of the counted objects are kept
+ * until the end of the walk. Objects that move are counted when they move. A folder that moves is walked once
+ * more, because the walk may have missed it in both places. Until the end the usage from before the count
+ * stands in where it is larger (squota_used()), also after a kill: a count opens no gap in the limit.
  *
  * A worker thread runs the walk, one part of a folder's list at a time, so a walk blocks no thread for long.
  * A brick that stops ends its walks. The record in the state file still says that a count is running, so the
@@ -30,7 +32,7 @@ struct squota_walk {
     size_t dir_count, dir_room;
     struct gfid *counted; /* hash table of gfids, open addressing; null gfid: free */
     size_t counted_count, counted_room; /* a power of two, or 0 */
-    bool has_no_memory, starts_again;
+    bool has_no_memory, starts_again, is_less;
     /* used only by the worker */
     struct fd *fd; /* of the folder that is being listed */
     uint64_t offset;
@@ -112,10 +114,15 @@ begin_anew(struct squota *q, struct squota_walk *w)
     free(w->counted);
     w->counted = NULL;
     w->counted_count = w->counted_room = w->dir_count = 0;
-    w->has_no_memory = w->starts_again = false;
+    if (w->is_less)
+        w->ns->floor = 0;
+    else if (w->ns->used > w->ns->floor)
+        w->ns->floor = w->ns->used;
+    w->has_no_memory = w->starts_again = w->is_less = false;
     squota_state_counting(q->state, w->ns->record, true);
     w->ns->used = 0;
-    squota_state_set(q->state, w->ns->record, 0);
+    squota_state_set(q->state, w->ns->record, squota_used(w->ns));
+    squota_count_busy(q, w->ns);
     squota_walk_again(w, &w->ns->gfid);
 }
 
@@ -140,6 +147,7 @@ walk_end(struct squota_walk *w, bool is_done)
         squota_state_counting(q->state, ns->record, false);
     }
     ns->walk = NULL;
+    ns->floor = 0;
     int64_t used = ns->used;
     squota_wake(q);
     pthread_mutex_unlock(&q->lock);
@@ -296,7 +304,7 @@ squota_walk_step(struct worker_job *job)
 }
 
 void
-squota_walk_start(struct xlator *xl, struct squota_ns *ns)
+squota_walk_start(struct xlator *xl, struct squota_ns *ns, bool is_less)
 {
     struct squota *q = squota_of(xl);
     struct squota_walk *fresh = calloc(1, sizeof *fresh);
@@ -305,8 +313,9 @@ squota_walk_start(struct xlator *xl, struct squota_ns *ns)
     pthread_mutex_lock(&q->lock);
     if (ns->walk) {
         ns->walk->starts_again = true;
+        ns->walk->is_less |= is_less;
     } else if (fresh && !q->is_stopping) {
-        *fresh = (struct squota_walk){.xl = xl, .ns = ns, .job.run = squota_walk_step};
+        *fresh = (struct squota_walk){.xl = xl, .ns = ns, .is_less = is_less, .job.run = squota_walk_step};
         ns->walk = fresh;
         begin_anew(q, fresh);
         q->walks++;

@@ -42,13 +42,13 @@ run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p
     if (!ns)
         return err ? err : -EPERM;
     if (strcmp(p->key, SQUOTA_RESET) == 0) {
-        squota_walk_start(xl, ns);
+        squota_walk_start(xl, ns, false);
         return XL_DONE;
     }
     squota_look(xl, ns, false);
     pthread_mutex_lock(&q->lock);
     ns->told_total = squota_number_of(p);
-    ns->told_at = ns->used;
+    ns->told_at = squota_used(ns);
     pthread_mutex_unlock(&q->lock);
     return XL_DONE;
 }
@@ -169,7 +169,7 @@ statfs_answered(struct frame *f, struct call_stack *stk)
     if (stk->reply.op_ret < 0)
         return XL_PASS;
     pthread_mutex_lock(&q->lock);
-    int64_t limit = ns->limit, used = ns->used > 0 ? ns->used : 0;
+    int64_t limit = ns->limit, used = squota_used(ns) > 0 ? squota_used(ns) : 0;
     pthread_mutex_unlock(&q->lock);
     if (limit <= 0)
         return XL_PASS;
