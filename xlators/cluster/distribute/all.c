@@ -17,7 +17,8 @@
  * subvolumes are joined, and the last value of a key counts.
  *
  * Locks of layers above (features/shard) are on the first subvolume, as those of stock's clients, which must
- * meet them; ENOTCONN if that one is down. */
+ * meet them; ENOTCONN if that one is down. The caller's own call goes there, without an allocation: a lock
+ * whose reply does not fit into memory, or an unlock without memory, would leave a lock without an owner. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -316,6 +317,23 @@ read_xattr(const struct op *o, struct inode *folder)
     return call_on_one(o, (unsigned)mds);
 }
 
+/* ---- locks of layers above -------------------------------------------------------------------- */
+
+bool
+dist_is_lock(enum fop fop)
+{
+    return fop == FOP_inodelk || fop == FOP_finodelk || fop == FOP_entrylk || fop == FOP_fentrylk;
+}
+
+xl_verdict
+dist_folder_lock(struct xlator *xl, struct call_stack *stk)
+{
+    const struct dist *d = xl->private;
+
+    call_stack_wind_child(stk, d->child[LOCKS_AT].xl);
+    return XL_OWNED;
+}
+
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
 xl_verdict
@@ -349,11 +367,6 @@ dist_all_go(struct xlator *xl, struct call_stack *stk)
     case FOP_getxattr:
     case FOP_fgetxattr:
         return read_xattr(&o, folder);
-    case FOP_inodelk:
-    case FOP_finodelk:
-    case FOP_entrylk:
-    case FOP_fentrylk:
-        return call_on_one(&o, LOCKS_AT);
     default:
         return -EOPNOTSUPP;
     }

@@ -387,6 +387,9 @@ xl_verdict dist_opendir_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_readdir_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_statfs_go(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_all_go(struct xlator *xl, struct call_stack *stk);   /* folders: all other fops */
+/* A lock of a layer above on a folder; not a coroutine. */
+bool dist_is_lock(enum fop fop);
+xl_verdict dist_folder_lock(struct xlator *xl, struct call_stack *stk);
 xl_verdict dist_file_any(struct xlator *xl, struct call_stack *stk); /* files; not a coroutine */
 
 #endif

@@ -222,7 +222,7 @@ dist_any(struct xlator *xl, struct call_stack *stk)
     if (start_functions[stk->call.fop])
         return coro_fop(xl, stk, start_functions[stk->call.fop]);
     if (is_folder_call(stk))
-        return coro_fop(xl, stk, dist_all_go);
+        return dist_is_lock(stk->call.fop) ? dist_folder_lock(xl, stk) : coro_fop(xl, stk, dist_all_go);
     return dist_file_any(xl, stk);
 }
 
