@@ -41,3 +41,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-migrate
 xlators_cluster_distribute_test_migrate_SOURCES = xlators/cluster/distribute/test-migrate.c $(TEST_CHILDREN)
 xlators_cluster_distribute_test_migrate_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_distribute_test_migrate_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-all
+xlators_cluster_distribute_test_distribute_all_SOURCES = xlators/cluster/distribute/test-distribute-all.c $(TEST_LIES) $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_all_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_distribute_all_LDADD = $(TEST_LIBS)
