@@ -65,6 +65,7 @@ const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
+static bool is_sandboxed; /* the filter is on; also if an earlier program of this process has entered */
 static bool is_logging; /* the log is open; before, main() prints the failure */
 /* The options of the process in the first brick's volfile; that brick may be gone when the process needs the
  * options. NULL: not set. */
@@ -340,10 +341,14 @@ listen_for_clients(void)
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
-    upgrade_started(port, options.server || options.socket_path
-                              ? "glusterd attaches bricks to this kilnd; kiln upgrade is built for a kilnd "
-                                "with --state or -f alone: restart the bricks by glusterd"
-                              : NULL);
+    upgrade_started(port, is_sandboxed,
+                    options.server || options.socket_path
+                        ? "glusterd attaches bricks to this kilnd; kiln upgrade is built for a kilnd with "
+                          "--state or -f alone: restart the bricks by glusterd"
+                    : is_sandboxed && !options.state_dir
+                        ? "the sandbox of a kilnd without --state permits no other program: --sandbox off "
+                          "does"
+                        : NULL);
     return 0;
 }
 
@@ -570,11 +575,13 @@ enter_sandbox(void)
     struct reason why = {""};
     int err = 0;
 
-    if (options.sandbox == SANDBOX_OFF)
+    if (options.sandbox == SANDBOX_OFF || upgrade_has_state()) /* an earlier program has entered */
         return 0;
     if (options.state_dir && (err = spawner_begin(confine_programs, &why)))
         reason_set(&why, err, "the process that starts programs: %s", strerror(-err));
-    err = err ? err : sandbox_enter(SANDBOX_BRICKS, options.sandbox, &why);
+    err = err ? err
+              : sandbox_enter(options.state_dir ? SANDBOX_VOLUMES : SANDBOX_BRICKS, options.sandbox, &why);
+    is_sandboxed = !err;
     if (err && options.is_sandbox_given)
         return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
     if (err)
@@ -590,6 +597,7 @@ main(int argc, char **argv)
     hand_over_to_stock(argv);
     upgrade_begin(argc, argv);
     options_parse(&options, argc, argv);
+    is_sandboxed = upgrade_was_sandboxed();
     if (options.is_upgrade_check)
         return upgrade_answer_check();
     if (options.is_check)

@@ -161,6 +161,14 @@ static const struct sandbox_call of_bricks[] = {
     END,
 };
 
+static const struct sandbox_call of_upgrade[] = {
+    CALL("capset"), /* capabilities can only become fewer */
+    CALL("execve"),
+    EQUAL("prctl", 0, PR_CAP_AMBIENT),
+    EQUAL("prctl", 0, PR_GET_SECUREBITS), /* libcap-ng at its start */
+    END,
+};
+
 static const struct sandbox_call of_mount[] = {
     CALL("mount"),
     CALL("umount2"),
@@ -249,6 +257,7 @@ sandbox_tables(enum sandbox_role role)
 {
     static const struct sandbox_call *const tables[][5] = {
         [SANDBOX_BRICKS] = {of_all, of_daemons, of_bricks},
+        [SANDBOX_VOLUMES] = {of_all, of_daemons, of_bricks, of_upgrade},
         [SANDBOX_PROGRAMS] = {of_all, of_bricks, of_programs},
         [SANDBOX_MOUNT] = {of_all, of_daemons, of_mount},
         [SANDBOX_HEALER] = {of_all, of_daemons},

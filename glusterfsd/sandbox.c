@@ -350,6 +350,29 @@ sandbox_unwatch(void)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 int
+sandbox_keep_capabilities(bool keeps)
+{
+    if (capng_get_caps_process() < 0)
+        return -EIO;
+    for (int c = 0; c <= CAP_LAST_CAP; c++) {
+        bool is_kept = keeps && capng_have_capability(CAPNG_PERMITTED, (unsigned)c);
+        capng_act_t act = is_kept ? CAPNG_ADD : CAPNG_DROP;
+
+        if (capng_update(act, CAPNG_INHERITABLE | CAPNG_AMBIENT, (unsigned)c) < 0)
+            return -EINVAL;
+    }
+    return capng_apply(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT) ? -EPERM : 0;
+}
+
+int
+sandbox_take_over(void)
+{
+    learn_names();
+    int err = catch_refusals();
+    return err ? err : sandbox_keep_capabilities(false);
+}
+
+int
 sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, struct reason *why)
 {
     if (mode == SANDBOX_OFF)

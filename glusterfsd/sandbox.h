@@ -20,6 +20,7 @@
 #ifndef KILN_GLUSTERFSD_SANDBOX_H
 #define KILN_GLUSTERFSD_SANDBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/reason.h"
@@ -28,6 +29,7 @@ enum sandbox_mode { SANDBOX_ON, SANDBOX_LOG, SANDBOX_OFF };
 
 enum sandbox_role {
     SANDBOX_BRICKS,   /* kilnd */
+    SANDBOX_VOLUMES,  /* kilnd with --state: may become another program (upgrade.h), under the same filter */
     SANDBOX_MOUNT,    /* kiln-mount */
     SANDBOX_HEALER,   /* kiln-heal */
     SANDBOX_PROGRAMS, /* the programs that kilnd starts: hook scripts and kiln-heal */
@@ -43,6 +45,15 @@ const char *sandbox_mode_name(enum sandbox_mode mode);
  * reason; after an error some capabilities may be gone. SANDBOX_OFF does nothing.
  * thread: main, before other threads exist, because capabilities belong to a thread. */
 int sandbox_enter(enum sandbox_role role, enum sandbox_mode mode, struct reason *why);
+
+/* Lets this thread's capabilities survive exec(2), although root has none by itself here (SECBIT_NOROOT); or
+ * not. Returns 0 or -errno. thread: main. */
+int sandbox_keep_capabilities(bool keeps);
+
+/* For a program that follows a program with the mode SANDBOX_ON in the same process: the kernel has kept the
+ * filter. Refused calls fail with EPERM from now on; before, such a call kills the process. Returns 0 or
+ * -errno. thread: main, before other threads exist. */
+int sandbox_take_over(void);
 
 /* From now on a worker logs refused calls soon after they happen, also earlier ones. Called once while
  * workers run; sandbox_unwatch() before they stop. A failure is logged. Main thread. */

@@ -22,9 +22,11 @@
 
 #include "base/parcel.h"
 #include "base/thread.h"
+#include "event/spawner.h"
 #include "event/timer.h"
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/notify.h"
+#include "glusterfsd/sandbox.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/transport/saved.h"
@@ -41,6 +43,7 @@ static struct parcel state; /* of the earlier program */
 static bool has_state;
 static uint64_t frozen_ns;
 static unsigned past_programs; /* of this process */
+static bool is_sandboxed;
 static uint16_t port;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the following */
@@ -93,8 +96,13 @@ read_state(int fd)
     frozen_ns = parcel_get_u64(&state);
     past_programs = parcel_get_u32(&state);
     port = (uint16_t)parcel_get_u32(&state);
+    is_sandboxed = parcel_get_u32(&state);
+    int socket = (int)parcel_get_u32(&state);
+    pid_t pid = (pid_t)parcel_get_u32(&state);
     const void *pids = parcel_get_bytes(&state, &bytes);
 
+    if (socket >= 0 && fcntl(socket, F_SETFD, FD_CLOEXEC) == 0)
+        spawner_take_over(socket, pid);
     reap_later(pids, bytes);
     listeners_restore(&state);
     return state.is_broken ? -EBADMSG : 0;
@@ -113,6 +121,8 @@ upgrade_begin(int argc, char **argv)
 
     unsetenv(STATE_VARIABLE);
     has_state = true;
+    if (!err && is_sandboxed)
+        err = sandbox_take_over();
     posix_keep_unlinked(!err);
     if (!err)
         return;
@@ -132,6 +142,12 @@ bool
 upgrade_has_state(void)
 {
     return has_state;
+}
+
+bool
+upgrade_was_sandboxed(void)
+{
+    return is_sandboxed;
 }
 
 uint16_t
@@ -189,12 +205,13 @@ signal_due(struct timer *t)
 }
 
 void
-upgrade_started(uint16_t brick_port, const char *why_not)
+upgrade_started(uint16_t brick_port, bool has_sandbox, const char *why_not)
 {
     listeners_drop_rest();
     timer_init(&soon, signal_due);
     pthread_mutex_lock(&lock);
     port = brick_port;
+    is_sandboxed = has_sandbox;
     refusal = why_not;
     figures.count = past_programs; /* now `kiln upgrade` knows that this program serves */
     pthread_mutex_unlock(&lock);
@@ -225,26 +242,38 @@ read_answer(int fd, char *to, size_t size)
 }
 
 static int
-spawn_check(const char *program, int out, pid_t *pid)
+spawn_unconfined(const char *program, char *const argv[], const int fds[3], pid_t *pid)
 {
-    char **argv = calloc((size_t)argument_count + 2, sizeof *argv);
     posix_spawn_file_actions_t actions;
     extern char **environ;
 
-    if (!argv)
-        return -ENOMEM;
-    for (int i = 0; i < argument_count; i++)
-        argv[i] = arguments[i];
-    argv[argument_count] = (char[]){"--upgrade-check"};
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, 1);
-    posix_spawn_file_actions_adddup2(&actions, out, 2);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
     int err = posix_spawn(pid, program, &actions, NULL, argv, environ);
 
     posix_spawn_file_actions_destroy(&actions);
-    free(argv);
     return -err;
+}
+
+static int
+spawn_check(const char *program, int out, pid_t *pid)
+{
+    char **argv = calloc((size_t)argument_count + 2, sizeof *argv);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC), err = argv && null >= 0 ? 0 : -ENOMEM;
+    const int fds[3] = {null, out, out};
+
+    for (int i = 0; i < argument_count && argv; i++)
+        argv[i] = arguments[i];
+    if (!err) {
+        argv[argument_count] = (char[]){"--upgrade-check"};
+        err = spawner_is_there() ? spawner_start(program, argv, NULL, fds, pid)
+                                 : spawn_unconfined(program, argv, fds, pid);
+    }
+    if (null >= 0)
+        close(null);
+    free(argv);
+    return err;
 }
 
 static int
@@ -359,11 +388,13 @@ parked_calls(void)
     return bricks_each(count_parked, &count) ? count : UINT_MAX;
 }
 
-/* The processes that kilnd has started and that still run. */
+/* The spawner, and the other processes that kilnd has started and that still run. */
 static void
 save_children(struct parcel *to)
 {
     DIR *threads = opendir("/proc/self/task");
+    pid_t spawner;
+    int socket = spawner_socket_of(&spawner);
     struct parcel pids = {0};
     struct dirent *e;
 
@@ -375,12 +406,15 @@ save_children(struct parcel *to)
         FILE *f = *e->d_name == '.' ? NULL : fopen(path, "re");
 
         while (f && fscanf(f, "%u", &pid) == 1)
-            parcel_put_u32(&pids, pid);
+            if ((pid_t)pid != spawner)
+                parcel_put_u32(&pids, pid);
         if (f)
             fclose(f);
     }
     if (threads)
         closedir(threads);
+    parcel_put_u32(to, (uint32_t)socket);
+    parcel_put_u32(to, (uint32_t)spawner);
     parcel_put_bytes(to, pids.bytes, pids.used);
     parcel_free(&pids);
 }
@@ -419,6 +453,7 @@ save_state(struct parcel *to)
     parcel_put_u64(to, frozen_ns);
     parcel_put_u32(to, past_programs + 1);
     parcel_put_u32(to, port);
+    parcel_put_u32(to, is_sandboxed);
     save_children(to);
     listeners_save(to);
     if (!bricks_each(save_brick, &s))
@@ -450,6 +485,16 @@ freeze_and_save(struct parcel *to)
     return err;
 }
 
+/* Lets the spawner's socket survive exec(2), or not. */
+static int
+keep_spawner(bool keeps)
+{
+    pid_t pid;
+    int socket = spawner_socket_of(&pid);
+
+    return socket >= 0 && fcntl(socket, F_SETFD, keeps ? 0 : FD_CLOEXEC) ? -errno : 0;
+}
+
 /* Returns only after a failure: -errno. */
 static int
 run_next(const char *program, const struct parcel *saved)
@@ -459,6 +504,8 @@ run_next(const char *program, const struct parcel *saved)
     int err = fd < 0 ? -errno : parcel_write(saved, fd);
 
     err = err ? err : transport_keep_open(true);
+    err = err ? err : keep_spawner(true);
+    err = err || !is_sandboxed ? err : sandbox_keep_capabilities(true);
     if (!err) {
         snprintf(number, sizeof number, "%d", fd);
         setenv(STATE_VARIABLE, number, 1);
@@ -469,6 +516,9 @@ run_next(const char *program, const struct parcel *saved)
         unsetenv(STATE_VARIABLE);
     }
     (void)transport_keep_open(false);
+    (void)keep_spawner(false);
+    if (is_sandboxed)
+        (void)sandbox_keep_capabilities(false);
     if (fd >= 0)
         close(fd);
     return err;

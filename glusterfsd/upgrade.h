@@ -34,13 +34,15 @@ void upgrade_begin(int argc, char **argv);
 int upgrade_answer_check(void);
 /* This program follows another program: the process is a daemon already. */
 bool upgrade_has_state(void);
+/* The earlier program had the sandbox, and so has this program. */
+bool upgrade_was_sandboxed(void);
 /* The port that the bricks had; 0: none. */
 uint16_t upgrade_brick_port(void);
 /* Restores all bricks' clients: for server_listen.restore. */
 void upgrade_restore(void);
 /* This program serves: from now on an upgrade may be asked for. `refusal` (constant) says why this kilnd
  * cannot be upgraded; NULL: an upgrade is possible. */
-void upgrade_started(uint16_t brick_port, const char *refusal);
+void upgrade_started(uint16_t brick_port, bool is_sandboxed, const char *refusal);
 
 /* Checks the program (NULL: the present file at the path that this program was started from) and has the main
  * thread run the program soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */

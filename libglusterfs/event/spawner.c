@@ -246,6 +246,20 @@ spawner_is_there(void)
     return spawner_socket >= 0;
 }
 
+int
+spawner_socket_of(pid_t *pid)
+{
+    *pid = spawner_pid;
+    return spawner_socket;
+}
+
+void
+spawner_take_over(int socket, pid_t pid)
+{
+    spawner_socket = socket;
+    spawner_pid = pid;
+}
+
 /* Appends strings to the message. Returns the number of strings, or -E2BIG. */
 static int
 append_words(char *message, size_t *used, char *const words[])

@@ -29,6 +29,11 @@ int spawner_begin(int (*confine)(void *arg), void *arg);
 /* Any thread. */
 bool spawner_is_there(void);
 
+/* The spawner survives an exec(2) of the process: the old program gets socket and process id (-1: no spawner)
+ * and keeps the socket open, and the new program gives both back. thread: main. */
+int spawner_socket_of(pid_t *pid);
+void spawner_take_over(int socket, pid_t pid);
+
 /* Starts a program with the descriptors fds[0] to fds[2] as 0 to 2 and no others, default signals, no signal
  * blocked, a process group of its own and the umask 0077. `argv` ends with NULL; so does `envp`, which may be
  * NULL: the environment of the process when the spawner began. Returns 0 and the program's process id, which
