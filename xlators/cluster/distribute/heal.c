@@ -233,6 +233,22 @@ lacks_ranges(const struct op *o, const struct layout *l, bool *out)
     return true;
 }
 
+/* Computes the layout anew, near the present one, so that few files have to move. */
+static int
+assign_near_layout(const struct op *o, struct inode *folder, struct layout *l)
+{
+    struct layout *old = layout_new(l->count, o->d->xl->graph->owner);
+
+    if (!old)
+        return -ENOMEM;
+    memcpy(old->of, l->of, l->count * sizeof *old->of);
+    int err = assign_layout(o, folder, l, LAYOUT_COMMIT_INVALID);
+
+    err = err ? err : layout_keep_near(l, old);
+    layout_unref(old);
+    return err;
+}
+
 /* Gives ranges to all usable children, under the lock. The new ranges have an invalid commit hash, so that
  * files of the old ranges are looked up on all subvolumes. */
 static int
@@ -248,7 +264,7 @@ fix_layout_locked(const struct op *o, struct folder_look *f, struct inode *folde
     if (!lacks_ranges(o, f->layout, &is_wanted))
         return -ENOMEM;
     if (is_wanted || !is_layout_complete(f)) {
-        err = assign_layout(o, folder, f->layout, LAYOUT_COMMIT_INVALID);
+        err = assign_near_layout(o, folder, f->layout);
         if (!err)
             err = write_ranges(o, folder, f->layout, NULL);
     }

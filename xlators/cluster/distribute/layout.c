@@ -286,3 +286,156 @@ layout_assign(struct layout *l, const struct layout_plan *plan)
         last->stop = UINT32_MAX;
     layout_settle(l);
 }
+
+/* ---- a new distribution near the old one ----------------------------------------------------- */
+
+static uint64_t
+range_size(const struct layout_range *r)
+{
+    return layout_range_is_empty(r) ? 0 : (uint64_t)r->stop - r->start + 1;
+}
+
+static uint64_t
+range_overlap(const struct layout_range *a, const struct layout_range *b)
+{
+    uint32_t start = a->start > b->start ? a->start : b->start, stop = a->stop < b->stop ? a->stop : b->stop;
+
+    return range_size(a) && range_size(b) && start <= stop ? (uint64_t)stop - start + 1 : 0;
+}
+
+static bool
+has_equal_ranges(const struct layout *l)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (unsigned k = 0; k < l->range_count; k++) {
+        uint64_t size = range_size(&l->of[l->of[k].sorted]);
+
+        least = size < least ? size : least;
+        most = size > most ? size : most;
+    }
+    return l->range_count && most - least <= l->range_count;
+}
+
+enum { NEAR_MAX = 1024 }; /* children; for more the ranges stay as they were assigned */
+
+/* Children that have a range in both layouts, in the order of their old ranges; and the best choice for each
+ * number of children and of new ranges. */
+struct near {
+    const struct layout *l, *old;
+    uint16_t *child;
+    unsigned count;
+    bool *takes;                /* [child][range]: the child takes the range in the best choice so far */
+    uint64_t *best, *best_less; /* [range]: hashes kept, with the present child, and with one child less */
+};
+
+static void
+list_stayers(struct near *n)
+{
+    for (unsigned i = 0; i < n->l->count; i++) {
+        const struct layout_range *r = &n->old->of[i];
+        unsigned at = n->count;
+
+        if (layout_range_is_empty(r) || layout_range_is_empty(&n->l->of[i]))
+            continue;
+        for (; at > 0 && n->old->of[n->child[at - 1]].start > r->start; at--)
+            n->child[at] = n->child[at - 1];
+        n->child[at] = (uint16_t)i;
+        n->count++;
+    }
+}
+
+/* Dynamic programming: the children take ranges in their order, each at most one. */
+static void
+find_best_choice(struct near *n)
+{
+    unsigned ranges = n->l->range_count;
+
+    for (unsigned i = 0; i < n->count; i++) {
+        uint64_t *swap = n->best_less;
+
+        n->best_less = n->best;
+        n->best = swap;
+        n->best[0] = 0;
+        for (unsigned k = 0; k < ranges; k++) {
+            const struct layout_range *r = &n->l->of[n->l->of[k].sorted];
+            uint64_t with = n->best_less[k] + range_overlap(&n->old->of[n->child[i]], r);
+
+            n->takes[i * ranges + k] = k >= i && (k == i || with > n->best[k]);
+            n->best[k + 1] = n->takes[i * ranges + k] ? with : n->best[k];
+        }
+    }
+}
+
+/* Sets range_of[child] to the child whose range the child gets; -1: none. */
+static void
+choose_ranges(const struct near *n, int32_t *range_of, bool *is_taken)
+{
+    unsigned ranges = n->l->range_count, next = 0;
+
+    for (unsigned i = 0; i < n->l->count; i++)
+        range_of[i] = -1;
+    for (unsigned i = n->count, k = ranges; i-- > 0;) {
+        while (!n->takes[i * ranges + --k])
+            continue;
+        range_of[n->child[i]] = n->l->of[k].sorted;
+        is_taken[k] = true;
+    }
+    for (unsigned i = 0; i < n->l->count; i++) {
+        if (range_of[i] >= 0 || layout_range_is_empty(&n->l->of[i]))
+            continue;
+        while (is_taken[next])
+            next++;
+        range_of[i] = n->l->of[next++].sorted;
+    }
+}
+
+static int
+exchange_ranges(struct layout *l, const int32_t *range_of)
+{
+    struct layout_range *was = malloc(l->count * sizeof *was);
+
+    if (!was)
+        return -ENOMEM;
+    memcpy(was, l->of, l->count * sizeof *was);
+    for (unsigned i = 0; i < l->count; i++) {
+        if (range_of[i] < 0)
+            continue;
+        l->of[i].start = was[range_of[i]].start;
+        l->of[i].stop = was[range_of[i]].stop;
+    }
+    free(was);
+    layout_settle(l);
+    return 0;
+}
+
+int
+layout_keep_near(struct layout *l, const struct layout *old)
+{
+    struct near n = {.l = l, .old = old};
+
+    if (l->range_count > NEAR_MAX || !has_equal_ranges(l))
+        return 0;
+    size_t ranges = l->range_count;
+    n.child = calloc(l->count, sizeof *n.child);
+    n.takes = calloc(ranges * ranges, sizeof *n.takes);
+    n.best = calloc(2 * (ranges + 1), sizeof *n.best);
+    n.best_less = n.best ? n.best + ranges + 1 : NULL;
+    uint64_t *rows = n.best;
+    int32_t *range_of = malloc(l->count * sizeof *range_of);
+    bool *is_taken = calloc(ranges, sizeof *is_taken);
+    int err = n.child && n.takes && n.best && range_of && is_taken ? 0 : -ENOMEM;
+
+    if (!err) {
+        list_stayers(&n);
+        find_best_choice(&n);
+        choose_ranges(&n, range_of, is_taken);
+        err = exchange_ranges(l, range_of);
+    }
+    free(n.child);
+    free(n.takes);
+    free(rows);
+    free(range_of);
+    free(is_taken);
+    return err;
+}

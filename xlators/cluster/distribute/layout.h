@@ -80,5 +80,8 @@ struct layout_plan {
     uint32_t hash, spread, commit;
 };
 void layout_assign(struct layout *l, const struct layout_plan *plan);
+/* Exchanges the ranges of `l` among the children that have one, so that many hashes stay where `old` has
+ * them; only if all ranges are equally large (but for rounding). Returns 0 or -ENOMEM. */
+int layout_keep_near(struct layout *l, const struct layout *old);
 
 #endif

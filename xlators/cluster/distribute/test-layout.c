@@ -217,6 +217,65 @@ START_TEST(random_layouts_are_whole)
 }
 END_TEST
 
+/* Returns the number of hashes of which the child is the same in both layouts. */
+static uint64_t
+hashes_kept(const struct layout *a, const struct layout *b)
+{
+    uint64_t kept = 0;
+
+    for (unsigned i = 0; i < a->count; i++) {
+        const struct layout_range *x = &a->of[i], *y = &b->of[i];
+        uint32_t start = x->start > y->start ? x->start : y->start,
+                 stop = x->stop < y->stop ? x->stop : y->stop;
+
+        if (!layout_range_is_empty(x) && !layout_range_is_empty(y) && start <= stop)
+            kept += (uint64_t)stop - start + 1;
+    }
+    return kept;
+}
+
+static struct layout *
+layout_of_equals(unsigned count, const uint32_t *weights, uint32_t hash)
+{
+    static const uint16_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    struct layout *l = layout_new(count, 0);
+
+    for (unsigned i = 0; i < count; i++)
+        layout_read(l, i, NULL, 0);
+    layout_assign(l, &(struct layout_plan){order, weights, hash, 0, 0});
+    return l;
+}
+
+/* A child is added or leaves: at least half of the hashes stay, two thirds with two old children. */
+START_TEST(a_changed_layout_is_near_the_old_one)
+{
+    for (unsigned count = 3; count <= 12; count++) {
+        for (unsigned n = 0; n < 2 * count; n++) {
+            uint32_t all[12], some[12];
+            bool grows = n % 2;
+
+            for (unsigned i = 0; i < count; i++) {
+                all[i] = 1;
+                some[i] = i != n / 2;
+            }
+            struct layout *old = layout_of_equals(count, grows ? some : all, n * 77u);
+            struct layout *l = layout_of_equals(count, grows ? all : some, n * 131u);
+            struct layout_flaws f;
+
+            ck_assert_int_eq(layout_keep_near(l, old), 0);
+            layout_check(l, &f);
+            ck_assert(!f.holes && !f.overlaps);
+            ck_assert(grows || layout_range_is_empty(&l->of[n / 2]));
+            uint64_t least = count == 3 && grows ? UINT64_C(0xaaaaaa00) : UINT64_C(0x70000000);
+            ck_assert_msg(hashes_kept(old, l) >= least, "%u children, %u: %llx hashes", count, n,
+                          (unsigned long long)hashes_kept(old, l));
+            layout_unref(old);
+            layout_unref(l);
+        }
+    }
+}
+END_TEST
+
 /* Random bytes cause no crash, and accepted bytes are written back unchanged. */
 START_TEST(random_bytes_are_read_or_refused)
 {
@@ -258,6 +317,7 @@ test_suite(void)
     tcase_add_loop_test(t, folders_are_laid_out_as_by_stock, 0, (int)(sizeof seen / sizeof seen[0]));
     tcase_add_test(t, a_spread_limits_the_number_of_ranges);
     tcase_add_test(t, random_layouts_are_whole);
+    tcase_add_test(t, a_changed_layout_is_near_the_old_one);
     tcase_add_test(t, random_bytes_are_read_or_refused);
     suite_add_tcase(s, t);
     return s;
