@@ -149,68 +149,6 @@ quota_usage(const struct volume *v, struct quota_usage *out)
     free(t.rows);
 }
 
-/* ---- telling bricks what all hold ------------------------------------------------------------ */
-
-static struct {
-    struct chore chore;
-    bool is_wanted; /* private to the chore: a volume has several subvolumes and counts usage */
-} telling;
-
-static bool
-needs_telling(const struct volume *v)
-{
-    return v->status == VOLUME_STARTED && v->brick_count > v->replica && volume_counts_usage(v);
-}
-
-static void
-tell_volume(const char *name)
-{
-    struct problem why = {0};
-    struct volume *v = volumes_find(name, &why);
-    struct table t;
-
-    if (v && needs_telling(v)) {
-        telling.is_wanted = true;
-        if (usage_of(v, true, &t) == 0) {
-            for (unsigned i = 0; i < v->brick_count && t.is_whole; i++) {
-                struct graph *g = bricks_find(v->bricks[i].path);
-
-                if (g) {
-                    simple_quota_tell(g, t.rows, t.count);
-                    graph_unpin(g);
-                }
-            }
-            free(t.rows);
-        }
-    }
-    volume_free(v);
-}
-
-static uint64_t
-tell_all_usage(struct chore *c)
-{
-    struct problem why;
-
-    (void)c;
-    telling.is_wanted = false;
-    bool has_memory = volumes_each_name(tell_volume, &why) == 0;
-
-    return telling.is_wanted || !has_memory ? TELL_MS : 0;
-}
-
-void
-quotas_begin(void)
-{
-    chore_init(&telling.chore, tell_all_usage);
-}
-
-void
-quotas_stop(void)
-{
-    if (telling.chore.fn) /* NULL without --state */
-        chore_stop(&telling.chore);
-}
-
 /* ---- setting --------------------------------------------------------------------------------- */
 
 static int
@@ -315,6 +253,94 @@ has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
     }
     free(list);
     return has;
+}
+
+/* ---- telling bricks what all hold ------------------------------------------------------------ */
+
+static struct {
+    struct chore chore;
+    bool is_wanted; /* private to the chore: a volume has several subvolumes and counts usage */
+} telling;
+
+static bool
+needs_telling(const struct volume *v)
+{
+    return v->status == VOLUME_STARTED && v->brick_count > v->replica && volume_counts_usage(v);
+}
+
+/* Sets limits of folders on a brick that was added later, as soon as the brick has the folder. If a limit is
+ * removed at the same moment, the brick may keep the limit, and `kiln quota` still lists the folder. */
+static void
+spread_limits(const struct volume *v, const char *brick, struct graph *g, const struct table *t)
+{
+    struct simple_quota_usage *list;
+    unsigned count;
+
+    if (simple_quota_list(g, false, &list, &count))
+        return; /* the chore runs again in a second */
+    for (unsigned i = 0; i < t->count; i++) {
+        const struct simple_quota_usage *row = &t->rows[i];
+
+        if (row->limit <= 0 || gfid_is_root(&row->ns) ||
+            bsearch(row, list, count, sizeof *list, simple_quota_compare))
+            continue;
+        int err = change_limit(g, &row->ns, (uint64_t)row->limit);
+        if (err && err != -ENOENT && err != -ESTALE)
+            log_event(LOG_ERROR, NULL, "quota-limit-not-spread",
+                      "volume %s: brick %s does not have the limit of folder %s yet: %s", v->name, brick,
+                      GFID(&row->ns), strerror(-err));
+    }
+    free(list);
+}
+
+static void
+tell_volume(const char *name)
+{
+    struct problem why = {0};
+    struct volume *v = volumes_find(name, &why);
+    struct table t;
+
+    if (v && needs_telling(v)) {
+        telling.is_wanted = true;
+        if (usage_of(v, true, &t) == 0) {
+            for (unsigned i = 0; i < v->brick_count && t.is_whole; i++) {
+                struct graph *g = bricks_find(v->bricks[i].path);
+
+                if (g) {
+                    spread_limits(v, v->bricks[i].path, g, &t);
+                    simple_quota_tell(g, t.rows, t.count);
+                    graph_unpin(g);
+                }
+            }
+            free(t.rows);
+        }
+    }
+    volume_free(v);
+}
+
+static uint64_t
+tell_all_usage(struct chore *c)
+{
+    struct problem why;
+
+    (void)c;
+    telling.is_wanted = false;
+    bool has_memory = volumes_each_name(tell_volume, &why) == 0;
+
+    return telling.is_wanted || !has_memory ? TELL_MS : 0;
+}
+
+void
+quotas_begin(void)
+{
+    chore_init(&telling.chore, tell_all_usage);
+}
+
+void
+quotas_stop(void)
+{
+    if (telling.chore.fn) /* NULL without --state */
+        chore_stop(&telling.chore);
 }
 
 void

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Limits of volumes and directories work without a glusterd: `kiln volume create ... size`, `kiln volume limit`, `kiln
-# quota`. They hold for one brick, for replicas and for the sum of several subvolumes. status, /metrics and df on both
-# kinds of mounts show limit and usage.
+# quota`. They hold for one brick, for replicas and for the sum of several subvolumes, also with bricks that are added
+# later. status, /metrics and df on both kinds of mounts show limit and usage.
 # Covers: volumes/quota.c, xlators/features/simple-quota
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -50,8 +50,8 @@ used=$(field one used)
 t "df shows the usage" test "$(df_of "$T/kiln" | cut -d ' ' -f 2)" -eq "$used"
 t "kiln status shows the usage" eval 'kiln volume status one | grep -q "Limit: 4194304 bytes, used: $used"'
 metrics() { curl -s http://127.0.0.1:9101/metrics; }
-t "/metrics has the limit" eval 'metrics | grep -q "^kiln_volume_limit_bytes{volume=\"one\"} 4194304"'
-t "/metrics has the usage" eval 'metrics | grep -q "^kiln_volume_used_bytes{volume=\"one\"} $used"'
+t "/metrics has the limit" eval 'metrics | grep "^kiln_volume_limit_bytes{volume=\"one\"} 4194304"'
+t "/metrics has the usage" eval 'metrics | grep "^kiln_volume_used_bytes{volume=\"one\"} $used"'
 t "the limit is raised" kiln volume limit one 8M
 t "a write above the old limit succeeds" write "$T/stock/c" 48
 t "the limit is removed" kiln volume limit one none
@@ -103,3 +103,27 @@ t "the distributed volume holds its limit for the sum" fails_with "quota exceede
 sum=$(du_of "$T/b/many1" "$T/b/many2")
 t "the sum exceeds the limit by at most the writes of a second: $sum bytes" test "$sum" -le $((8388608 + 1048576))
 t "the distributed volume could be filled up to its limit" test "$sum" -ge $((8388608 - 262144))
+
+# ---- added bricks ----------------------------------------------------------------------------
+
+t "the limit is raised" kiln volume limit many 64M
+mkdir -p "$T/many/team"
+t "a folder of the distributed volume gets a limit" kiln quota many set /team 2M
+t "a brick is added" kiln volume add-brick many "$T/b/many3"
+brick_limit() { getfattr --only-values -n trusted.gfs.squota.limit "$1" 2>/dev/null | tr -d '\0'; }
+limit_is() { [[ $(brick_limit "$1") == "$2" ]]; }
+t "the added brick has the volume's limit" wait_for 60 "the limit" limit_is "$T/b/many3" 67108864
+# A mount that knows the new brick makes the old folder there.
+reaches_team() { mkdir -p "$T/many-kiln/team/sub" && ls "$T/many-kiln/team" >/dev/null && test -d "$T/b/many3/team"; }
+t "the folder comes to the added brick" wait_for 60 "the folder" reaches_team
+t "the folder's limit comes to the added brick" wait_for 60 "the limit" limit_is "$T/b/many3/team" 2097152
+mkdir "$T/many-kiln/team/fresh"
+is_spread() { wait_for 60 "the folder" test -d "$T/b/many3/team/fresh"; }
+t "a new folder is on the added brick" is_spread
+fill_team() { for i in $(seq 60); do write "$T/many-kiln/team/fresh/$i" 2 || return 1; sleep 0.1; done; }
+t "the folder's limit holds for the sum of old and added bricks" fails_with "quota exceeded" fill_team
+t "the added brick holds files of the folder" test -n "$(find "$T/b/many3/team/fresh" -type f -size +0)"
+sum=$(du_of "$T/b/many1/team" "$T/b/many2/team" "$T/b/many3/team")
+t "the folder could be filled up to its limit, and not beyond a second's writes: $sum bytes" test "$sum" -ge 1572864 -a "$sum" -le 4194304
+team_is_du() { [[ $(quota_of many /team | cut -d : -f 2) -eq $(du_of "$T/b/many1/team" "$T/b/many2/team" "$T/b/many3/team") ]]; }
+t "kiln quota lists the usage on all bricks" wait_for 60 "usage" team_is_du
