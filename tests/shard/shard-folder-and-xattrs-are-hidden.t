@@ -76,3 +76,11 @@ is "$(tr '\n' ' ' <"$T/seeks")" "4096 3 4096 6 16 " "seeks find the data and the
 chmod 4755 "$a/large"
 chown 1000 "$a/large"
 is "$(stat -c '%s %a' "$a/large")" "9000005 755" "a change of mode and owner keeps the size"
+
+# A mount of a subdirectory uses the folder of the volume.
+mkdir "$a/sub"
+mount_kiln v "$T/sub" --subdir-mount=/sub
+cp "$T/data" "$T/sub/f"
+t "a mount of a subdirectory writes into blocks" cmp "$T/data" "$a/sub/f"
+t "the name of the folder is free there" mkdir "$T/sub/.shard"
+is "$(ls -A "$T/sub" | tr '\n' ' ')" ".shard f " "and is listed"

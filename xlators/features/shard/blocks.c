@@ -114,15 +114,49 @@ shard_keep(const struct shard_op *o, struct inode **kept, struct inode *inode)
     pthread_mutex_unlock(&o->s->lock);
 }
 
+/* Finds the folder by its gfid, because its name is out of reach. */
+static int
+shard_folder_find_by_gfid(const struct shard_op *o, bool makes, struct inode **out)
+{
+    struct iatt a = {.gfid = shard_dir_gfid, .mode = S_IFDIR | 0755};
+    struct inode *inode = inode_link(o->s->xl->graph->inodes, NULL, NULL, &a);
+    int ret =
+        inode ? shard_call_once(o, shard_call_inode(shard_call_internal(o, FOP_lookup), inode)) : -ENOMEM;
+
+    if (ret >= 0) {
+        *out = inode;
+        return 0;
+    }
+    inode_unref(inode);
+    if (!shard_is_missing(ret))
+        return ret;
+    if (makes)
+        log_event(
+            LOG_ERROR, o->s->xl, "shard-folder-missing",
+            "the volume has no folder /.shard yet, and a mount of a subdirectory cannot make it: write a "
+            "file larger than one block through a mount of the whole volume first");
+    return makes ? -EOPNOTSUPP : -ENOENT;
+}
+
+static int
+shard_dir_find(const struct shard_op *o, bool makes, struct inode **out)
+{
+    if (o->s->is_subdir)
+        return shard_folder_find_by_gfid(o, makes, out);
+    struct inode *root = inode_root(o->s->xl->graph->inodes);
+    int err = shard_folder_find(o, root, ".shard", &shard_dir_gfid, makes, out);
+
+    inode_unref(root);
+    return err;
+}
+
 int
 shard_dir(const struct shard_op *o, bool makes, struct inode **out)
 {
     if ((*out = shard_kept(o, &o->s->dir)))
         return 0;
-    struct inode *root = inode_root(o->s->xl->graph->inodes);
-    int err = shard_folder_find(o, root, ".shard", &shard_dir_gfid, makes, out);
+    int err = shard_dir_find(o, makes, out);
 
-    inode_unref(root);
     if (!err)
         shard_keep(o, &o->s->dir, *out);
     return err;

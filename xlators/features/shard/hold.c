@@ -65,12 +65,6 @@ shard_size_add(const struct shard_op *o, uint64_t size, int64_t blocks, uint64_t
     return ret < 0 ? ret : 0;
 }
 
-int
-shard_blocks_add(const struct shard_op *o, int64_t blocks, uint64_t *size)
-{
-    return shard_size_add(o, 0, blocks, size);
-}
-
 /* As shard_size_add(). If the connection was lost, the brick has added or not: reads the size. Returns
  * -EAGAIN with the size in *sum. */
 static int
@@ -83,6 +77,14 @@ shard_size_try(const struct shard_op *o, uint64_t size, int64_t blocks, uint64_t
     err = shard_file_look(o, NULL);
     *sum = shard_file_size(o->f);
     return err ? err : -EAGAIN;
+}
+
+int
+shard_blocks_add(const struct shard_op *o, int64_t blocks, uint64_t *size)
+{
+    int err = shard_size_try(o, 0, blocks, size);
+
+    return err == -EAGAIN ? 0 : err; /* the number of blocks may be wrong then */
 }
 
 /* Makes the size, which was `*now`, at least `end`. A client without the lock may change the size meanwhile:

@@ -274,7 +274,8 @@ static xl_verdict shard_list_again_go(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 shard_list_end(struct xlator *xl, struct call_stack *stk)
 {
-    bool is_root = gfid_is_root(&stk->call.fd->inode->gfid);
+    const struct shard *s = xl->private;
+    bool is_root = !s->is_subdir && gfid_is_root(&stk->call.fd->inode->gfid);
 
     if (stk->reply.op_ret <= 0)
         return XL_PASS;

@@ -41,6 +41,7 @@ struct shard_conf {
 struct shard {
     struct xlator *xl;
     char *size_domain;    /* the domain of locks on sizes */
+    bool is_subdir;       /* the mount's root is a folder of the volume */
     pthread_mutex_t lock; /* guards the fields up to `wants_sweep`; a leaf */
     struct inode *dir;    /* /.shard: a reference; NULL: not known to exist */
     struct inode *markers; /* /.shard/.remove_me, in the same way */

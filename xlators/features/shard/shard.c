@@ -35,12 +35,12 @@ enum { SHARD_PID_RAW = -1 };
 /* ---- what users must not reach --------------------------------------------------------------- */
 
 static bool
-shard_is_hidden(const struct loc *loc)
+shard_is_hidden(const struct shard *s, const struct loc *loc)
 {
     if (!loc->parent || !loc->name)
         return loc->inode && (gfid_equal(&loc->inode->gfid, &shard_dir_gfid) ||
                               gfid_equal(&loc->inode->gfid, &shard_markers_gfid));
-    return (gfid_is_root(&loc->parent->gfid) && strcmp(loc->name, ".shard") == 0) ||
+    return (!s->is_subdir && gfid_is_root(&loc->parent->gfid) && strcmp(loc->name, ".shard") == 0) ||
            gfid_equal(&loc->parent->gfid, &shard_dir_gfid) ||
            gfid_equal(&loc->parent->gfid, &shard_markers_gfid);
 }
@@ -171,7 +171,7 @@ shard_any(struct xlator *xl, struct call_stack *stk)
 
     if (stk->caller.pid == SHARD_PID_RAW)
         return XL_PASS;
-    if (shard_is_hidden(&call->loc) || shard_is_hidden(&call->loc2))
+    if (shard_is_hidden(xl->private, &call->loc) || shard_is_hidden(xl->private, &call->loc2))
         return -EPERM;
     if (shard_functions[call->fop])
         return shard_functions[call->fop](xl, stk);
@@ -253,6 +253,18 @@ shard_fini(struct xlator *xl)
     free(s);
 }
 
+static bool
+shard_has_subdir(const struct volfile *v)
+{
+    for (size_t i = 0; i < v->section_count; i++) {
+        for (size_t k = 0; k < v->sections[i].option_count; k++) {
+            if (strcmp(v->sections[i].options[k].key, "subdir-mount") == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static int
 shard_init(struct xlator *xl, struct reason *why)
 {
@@ -267,6 +279,7 @@ shard_init(struct xlator *xl, struct reason *why)
     if (shard_file_pools_init() || !(s = calloc(1, sizeof *s)))
         return -ENOMEM;
     s->xl = xl;
+    s->is_subdir = shard_has_subdir(xl->graph->volfile);
     pthread_mutex_init(&s->lock, NULL);
     xl->private = s;
     if (!(s->size_domain = malloc(size))) {

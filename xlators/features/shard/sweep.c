@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/read-section.h"
 #include "log/log.h"
 #include "xlators/features/shard/shard-internal.h"
 
