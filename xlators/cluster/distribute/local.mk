@@ -46,3 +46,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-distribute-all
 xlators_cluster_distribute_test_distribute_all_SOURCES = xlators/cluster/distribute/test-distribute-all.c $(TEST_LIES) $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_all_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_all_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-states
+xlators_cluster_distribute_test_distribute_states_SOURCES = xlators/cluster/distribute/test-distribute-states.c $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_states_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_distribute_states_LDADD = $(TEST_LIBS)
