@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # After add-brick a rebalance gives all folders a layout over all sets and moves files there; remove-brick ... start
-# moves all files away from a set, which commit then removes. Contents, modes, owners, times, ACLs, xattrs, holes,
-# symbolic links and pipes stay, and each file is on the hashed brick of its name, without linkto files.
-# Covers: xlators/cluster/distribute/migrate.c, xlators/cluster/distribute/rebalance.c, heal/rebalance-jobs.c,
+# moves all files away from a set, which commit then removes. Contents, modes, owners, times, ACLs, xattrs, holes, links,
+# and pipes stay, and each file is on the hashed brick of its name, without linkto files.
+# Covers: xlators/cluster/distribute/migrate.c, xlators/cluster/distribute/migrate-names.c,
+# Covers: xlators/cluster/distribute/rebalance.c, heal/rebalance-jobs.c,
 # Covers: volumes/rebalance.c, volumes/verb-rebalance.c, volumes/volume-task.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -82,6 +83,17 @@ t "the sparse file has its holes" test "$(blocks)" -lt 100
 t "no mark of a migration is left on a file" bash -c \
     "! getfattr -R -h -d -m 'dht.linkto|kiln|protect' '$T'/b/{1,3,5} 2>/dev/null | grep -E 'linkto|kiln|protect'"
 
+for i in {1..12}; do
+    echo "linked $i" >"$T/mnt/d/linked$i"
+    ln "$T/mnt/d/linked$i" "$T/mnt/d/e/second$i"
+    [[ $((i % 3)) -gt 0 ]] || ln "$T/mnt/d/linked$i" "$T/mnt/d/third$i"
+done
+facts >"$T/before"
+links() {
+    (cd "$T/mnt" && find . -type f -links +1 -printf '%i %n %p\n' | sort)
+}
+links >"$T/links-before"
+
 t_here "kilnd stops" front_stop
 t_here "kilnd starts again" front_start
 include "kilnd has kept the result" grep completed <<<"$(kiln volume rebalance v status)"
@@ -97,8 +109,14 @@ is "$(entries "$T/b/1")" "" "no new file is made on the drained bricks"
 rm "$T"/mnt/d/1[0-3]?
 t "remove-brick commit" kiln volume remove-brick v "$T"/b/{1,2} commit
 is "$(kiln_json info v | grep -o '"path"' | wc -l)" 4 "the volume has four bricks"
+same_links() {
+    links >"$T/links-after" && diff "$T/links-before" "$T/links-after"
+}
 same_facts() {
     facts >"$T/after" && diff "$T/before" "$T/after"
 }
 t "contents, attributes, xattrs and ACLs are as before the removal" wait_for 240 "the client" same_facts
+t "hard links are as before the removal" same_links
+linked=$(find "$T"/b/{3,5}/d -type f ! -perm 1000 -links +2 -printf '%n\n' | sort | uniq -c | tr -s ' ' | paste -sd,)
+is "$linked" " 16 3, 12 4" "each file has all its names on one brick"
 umount "$T/mnt"

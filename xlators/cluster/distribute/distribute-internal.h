@@ -15,6 +15,7 @@
  *   readdir.c      opendir, readdir(p)                     file.c       operations on a file's subvolume
  *   all.c          operations on a folder, on all subvolumes
  *   rebalance.c    the walk that moves files            migrate.c    moves a file
+ *   migrate-names.c  the other names of a moved file
  *
  * Terms: a name's *hashed* subvolume is the subvolume whose range in the folder's layout has the name's
  * hash. A file's *cached* subvolume is the subvolume that stores the file. They differ after a rename, or

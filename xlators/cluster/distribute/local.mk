@@ -16,6 +16,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/lookup.c \
 	xlators/cluster/distribute/migrate.c \
 	xlators/cluster/distribute/migrate.h \
+	xlators/cluster/distribute/migrate-names.c \
 	xlators/cluster/distribute/mkdir.c \
 	xlators/cluster/distribute/names.c \
 	xlators/cluster/distribute/place.c \

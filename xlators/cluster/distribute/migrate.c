@@ -61,6 +61,7 @@ static const char linkto_key[] = "trusted.glusterfs.dht.linkto";
 struct migrating {
     struct migration *m;
     const struct op *o;
+    struct migrate_names names; /* the other names, all locked; count 0: none, or the file stays */
     struct iatt source; /* latest look at S */
     bool may_be_complete; /* step 6 was begun */
     struct fd *fd;      /* the file, open on S and D; NULL: not open */
@@ -353,7 +354,7 @@ has_posix_locks(const struct call_stack *stk)
 static const char *
 reason_to_stay(const struct migrating *g, const struct both *b)
 {
-    if (b->source->reply.stat.nlink > 1)
+    if (b->source->reply.stat.nlink != g->names.count + 1)
         return "it has several names";
     if (has_posix_locks(b->source))
         return "an application has locked it";
@@ -741,7 +742,7 @@ check_locks(const struct migrating *g)
         err = -ENOENT;
     if (!err && dict_find_text(stk->reply.xdata, MIGRATE_VETO_KEY))
         err = -EBUSY;
-    if (!err && (g->m->stays = stk->reply.stat.nlink > 1    ? "it has several names"
+    if (!err && (g->m->stays = stk->reply.stat.nlink != g->names.count + 1 ? "it has several names"
                                : has_posix_locks(stk) ? "an application has locked it"
                                                       : NULL))
         err = -EAGAIN;
@@ -876,6 +877,8 @@ switch_to_copy(struct migrating *g)
     (void)place_set(g->o->d, g->m->file, (int)g->m->to);
     err = repair_copy(g, &before);
     err = err ? err : release_copy(g);
+    if (!err)
+        migrate_names_switch(g->o, g->m, &g->names);
     err = err ? err : remove_source(g);
     if (!err) /* removes the mark of clients' writes */
         (void)migrate_at(g, g->m->to, migrate_lookup_call(g, false));
@@ -921,6 +924,8 @@ migrate_copy(struct migrating *g, const struct both *b)
 {
     int err = make_copy(g, b);
 
+    err = err ? err : migrate_names_check(g->o, g->m, &g->names);
+    err = err ? err : migrate_names_make(g->o, g->m, &g->names);
     err = err ? err : migrate_open(g);
     err = err ? err : mark_source(g, dict_find_text(b->source->reply.xdata, MIGRATE_VETO_KEY));
     err = err ? err : copy_data(g);
@@ -968,18 +973,23 @@ static int
 migrate_with_locks(const struct op *o, struct migration *m, int (*fn)(struct migrating *g))
 {
     struct migrating g = {.m = m, .o = o};
-    struct dist_lock lock[3] = {
+    struct dist_lock lock[3 + 2 * MIGRATE_NAMES_MAX] = {
         {.child = m->from, .inode = m->file, .domain = DOMAIN_MIGRATE, .type = FLOCK_WRITE}};
     unsigned count = 1 + dist_locks_namespace(&lock[1], m->to, m->parent, m->name);
-    int err = dist_locks_take_parts(o, lock, 1, count);
+    int err = m->moves_links ? migrate_names_find(o, m, &g.names) : 0;
 
-    if (err)
+    count += migrate_names_locks(&g.names, &lock[count]);
+    err = err ? err : dist_locks_take_parts(o, lock, 1, count);
+    if (err) {
+        migrate_names_end(&g.names);
         return err;
+    }
     err = fn(&g);
     if (g.list)
         call_stack_free(g.list);
     fd_unref(g.fd);
     dist_locks_drop(o, lock, count);
+    migrate_names_end(&g.names);
     return err;
 }
 

@@ -253,6 +253,7 @@ move_entry(const struct op *o, struct part *p, const struct listed *e, unsigned 
                           .file = inode,
                           .from = p->child,
                           .to = hashed,
+                          .moves_links = p->r->kind == REBALANCE_DRAIN,
                           .stops = &p->r->stops,
                           .bytes = &p->r->bytes};
     int err = -ENOMEM;
