@@ -27,11 +27,14 @@ mount_of() {
     "$KILN_MOUNT" -N -s localhost --volfile-id "$1" -l "$T/log/mount-$1.log" "$T/m$1" >>"$T/log/mount.out" 2>&1 &
     wait_for 60 "the mount of $1" mountpoint -q "$T/m$1"
 }
+# The brick keeps the inodes of all files until its limit is lowered: then it forgets most of them at once.
 list() {
+    kiln volume set a network.inode-lru-limit 1048576 >/dev/null
     mount_of a
     ls -lR "$T/ma" >/dev/null
     peak=$(resident_kb)
     umount "$T/ma"
+    kiln volume set a network.inode-lru-limit 1024 >/dev/null
 }
 
 front_start --pool-option sweep=1s
