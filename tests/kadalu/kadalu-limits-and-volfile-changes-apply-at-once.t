@@ -77,6 +77,14 @@ has_off() { [[ $("$1_noatime") == off ]]; }
 t "kiln-mount has the changed option after SIGHUP to the brick" wait_for 30 "the option" has_off kiln
 t "the stock client has the changed option after SIGHUP to the brick" wait_for 30 "the option" has_off stock
 t "an open file can be written after the change" eval 'echo text >&7'
+kadalu_layers="open-behind quick-read md-cache"
+kadalu_noatime=off kadalu_client_volfile pool >"$kadalu_volfiles/pool.vol"
+kadalu_reload
+log_has() { grep -q "$1" "$2"; }
+t "kiln-mount follows a volfile with a further layer" wait_for 30 "the layer" log_has 'performance/md-cache' "$T/log/mount-kiln.log"
+t "the stock client follows a volfile with a further layer" wait_for 30 "the layer" log_has 'type performance/md-cache' "$T/log/mount-stock.log"
+t "the open file can be written after the change of layers" eval 'echo more >&7'
+is "$(cat "$T/stock/open")" $'text\nmore' "both clients serve the file after the change of layers"
 exec 7>&-
 
 passes_through() { fails_with "not supported" setfattr -n "glusterfs.quota.$1" -v 5 "$T/provisioner/$pvc"; }
@@ -92,6 +100,11 @@ echo "volume" >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 kadalu_reload
 t "the log names a broken volfile" wait_for 30 "the line" grep -q 'pool.*volfile-reread-failed' "$brick_log"
 t "the brick serves after a broken volfile" ls "$T/kiln/$pvc"
+kadalu_brick_volfile pool 0 | awk '{ sub(/subvolumes pool-simple-quota$/, "subvolumes pool-worm") } /^volume pool-upcall/ {
+    print "volume pool-worm\n    type features/worm\n    subvolumes pool-simple-quota\nend-volume\n" } { print }' \
+    >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
+kadalu_reload
+t "the log says when a further layer of the brick comes" wait_for 30 "the line" grep -q 'pool-worm (features/worm) comes when the brick starts again' "$brick_log"
 kadalu_brick_volfile pool 0 >"$kadalu_volfiles/$(kadalu_brick_id pool 0).vol"
 
 # ---- a brick that is killed ------------------------------------------------------------------
