@@ -31,6 +31,7 @@ union room {
 #define BOOL(name, def) {name, OPTION_BOOL, 0, def, 0, 0, NULL}
 #define INT(name, def, min, max) {name, OPTION_INT, 0, def, min, max, NULL}
 #define SIZE(name, def) {name, OPTION_SIZE, 0, def, 0, 0, NULL}
+#define SIZE_IN(name, def, min, max) {name, OPTION_SIZE, 0, def, min, max, NULL}
 #define TIME(name, def, min, max) {name, OPTION_TIME, 0, def, min, max, NULL}
 #define OCTAL(name, def) {name, OPTION_OCTAL, 0, def, 0, 07777, NULL}
 #define PERCENT_OR_SIZE(name, def) {name, OPTION_PERCENT_OR_SIZE, 0, def, 0, 0, NULL}
@@ -248,7 +249,7 @@ static const struct volume_key table[] = {
     {"performance.nl-cache", SELF, KEPT, BOOL("nl-cache", "off")},
     {"performance.client-io-threads", SELF, KEPT, BOOL("client-io-threads", "on")},
     /* options of these layers */
-    {"features.shard-block-size", SHARD, KEPT, SIZE("shard-block-size", "64MB")},
+    {"features.shard-block-size", SHARD, KEPT, SIZE_IN("shard-block-size", "64MB", 4 << 20, INT64_C(4) << 40)},
     {"features.shard-lru-limit", SHARD, KEPT, INT("shard-lru-limit", "16384", 20, INT32_MAX)},
     {"features.shard-deletion-rate", SHARD, KEPT, INT("shard-deletion-rate", "100", 1, INT32_MAX)},
     {"ctime.noatime", UTIME, WRITTEN, BOOL("noatime", "on")},

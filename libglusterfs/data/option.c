@@ -193,7 +193,7 @@ store_value(const struct option *o, const char *text, void *conf)
     case OPTION_SIZE:
         if ((err = option_size(text, &size)))
             return err;
-        if (o->max && size > (uint64_t)o->max)
+        if ((o->max && size > (uint64_t)o->max) || (o->min > 0 && size < (uint64_t)o->min))
             return -ERANGE;
         *(uint64_t *)where = size;
         return 0;
