@@ -72,6 +72,29 @@ put_words(struct mount_words *w, const char *name, long long port, const char *m
                     more ? more : "") < (int)sizeof w->options;
 }
 
+/* Names the kilnd that this command asks, for the option `inside`. Returns false if the options are too
+ * long. */
+static bool
+name_inside(struct mount_words *w)
+{
+    static const char word[] = ",inside";
+    char *at = w->options, *next;
+    char rest[sizeof w->options];
+
+    while ((at = strstr(at, word))) {
+        next = at + sizeof word - 1;
+        if (!*next || *next == ',')
+            break;
+        at = next;
+    }
+    if (!at)
+        return true;
+    snprintf(rest, sizeof rest, "%s", next);
+    size_t used = (size_t)(next - w->options);
+    return snprintf(next, sizeof w->options - used, "=%s%s", kiln_options.socket, rest) <
+           (int)(sizeof w->options - used);
+}
+
 static bool
 has_helper(int *status)
 {
@@ -117,6 +140,8 @@ mount_volume(const struct verb *v, int argc, char **argv)
     if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], &port)))
         return status;
     if (!put_words(&words, argv[0], port, argc > 3 ? argv[3] : NULL))
+        return refuse(KILN_USAGE, NULL, NULL, "the options are too long");
+    if (!name_inside(&words))
         return refuse(KILN_USAGE, NULL, NULL, "the options are too long");
     char *const helper[] = {"mount.kiln", words.source, argv[1], "-o", words.options, NULL};
     char *const command[] = {"mount", "-t", "glusterfs", "-o", words.options, words.source, argv[1], NULL};

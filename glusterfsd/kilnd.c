@@ -28,6 +28,7 @@
 #include "glusterfsd/brick-types.h"
 #include "glusterfsd/bricks.h"
 #include "glusterfsd/http-routes.h"
+#include "glusterfsd/inside-mounts.h"
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/management.h"
 #include "glusterfsd/notify.h"
@@ -298,6 +299,13 @@ volfile_dump_dir(void)
     return dir;
 }
 
+/* The bricks, then the mounts inside. */
+static bool
+each_graph(void (*fn)(struct graph *g, void *arg), void *arg)
+{
+    return bricks_each(fn, arg) && inside_mounts_each(fn, arg);
+}
+
 /* Called by the main thread and by the verb statedump. `path` may be NULL. */
 static int
 write_statedump(char path[STATEDUMP_PATH_SIZE])
@@ -307,7 +315,7 @@ write_statedump(char path[STATEDUMP_PATH_SIZE])
 
     if (!dir)
         dir = options.state_dir ? FRONT_SOCKET_DIR : DUMP_DIR;
-    int err = statedump_write(dir, first_brick ? first_brick : "kilnd", bricks_each, path);
+    int err = statedump_write(dir, first_brick ? first_brick : "kilnd", each_graph, path);
     free(of_volfile);
     return err;
 }
@@ -348,6 +356,9 @@ listen_for_clients(void)
                     : is_sandboxed && !options.state_dir
                         ? "the sandbox of a kilnd without --state permits no other program: --sandbox off "
                           "does"
+                    : options.takes_mounts
+                        ? "the mounts inside of this kilnd (--inside-mounts) would end: unmount them, and "
+                          "restart kilnd"
                         : NULL);
     return 0;
 }
@@ -371,6 +382,22 @@ listen_for_questions(void)
     return questions_listen(&options, error, sizeof error) ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
 
+/* Several kilnds may name the same socket in their configuration file: only a socket of this process's own
+ * has mounts. */
+static int
+listen_for_mounts(void)
+{
+    char error[4608];
+
+    if (!options.takes_mounts)
+        return 0;
+    if (!options.management_path || options.is_socket_shared)
+        return give_up(EXIT_OPTION, "--inside-mounts needs a --management-socket that no other kilnd has");
+    return inside_mounts_begin(options.management_path, error, sizeof error)
+               ? give_up(EXIT_FAILURE, "%s", error)
+               : 0;
+}
+
 static int
 start(void)
 {
@@ -388,7 +415,8 @@ start(void)
     sandbox_watch();
     if ((status = begin()) || (status = open_state()) || (status = listen_for_questions()) ||
         (status = attach_all()) ||
-        (status = learn_of_process()) || (status = listen_for_clients()))
+        (status = learn_of_process()) || (status = listen_for_clients()) ||
+        (status = listen_for_mounts()))
         return status;
     err = options.server ? management_sign_in() : 0;
     return err ? give_up(EXIT_FAILURE, "the brick could not be signed in: %s", strerror(-err)) : 0;
@@ -398,6 +426,7 @@ static void
 stop(void)
 {
     notify_stopping();
+    inside_mounts_end();
     brick_ops_stop();
     management_sign_out();
     front_quiet();
@@ -415,6 +444,7 @@ stop(void)
     sandbox_unwatch();
     workers_stop();
     sandbox_report();
+    inside_mounts_free();
     rcu_barrier();
     mem_pools_fini();
 }
@@ -495,6 +525,7 @@ serve(const sigset_t *signals)
                 log_event(LOG_INFO, NULL, "log-reopened", "log reopened");
             management_refetch();
             reread_volfiles();
+            inside_mounts_refetch();
             notify_reloaded();
             break;
         case SIGUSR1:
@@ -572,6 +603,9 @@ confine_programs(void *arg)
 static int
 enter_sandbox(void)
 {
+    enum sandbox_role role = options.takes_mounts ? SANDBOX_INSIDE
+                             : options.state_dir  ? SANDBOX_VOLUMES
+                                                  : SANDBOX_BRICKS;
     struct reason why = {""};
     int err = 0;
 
@@ -579,8 +613,7 @@ enter_sandbox(void)
         return 0;
     if (options.state_dir && (err = spawner_begin(confine_programs, &why)))
         reason_set(&why, err, "the process that starts programs: %s", strerror(-err));
-    err = err ? err
-              : sandbox_enter(options.state_dir ? SANDBOX_VOLUMES : SANDBOX_BRICKS, options.sandbox, &why);
+    err = err ? err : sandbox_enter(role, options.sandbox, &why);
     is_sandboxed = !err;
     if (err && options.is_sandbox_given)
         return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);

@@ -39,6 +39,7 @@ struct kilnd_options {
     /* The configuration file names the socket, the address: other kilnds of this machine may have them. */
     bool is_socket_shared, is_address_shared;
     bool is_strict;           /* --strict-features */
+    bool takes_mounts;        /* --inside-mounts */
     bool is_secure_given, is_secure; /* --secure-mgmt */
     bool is_check;            /* --check */
     bool is_sandbox_given;    /* --sandbox */

@@ -20,6 +20,7 @@ kilnd_SOURCES = \
 	glusterfsd/http-library.h \
 	glusterfsd/http-routes.c \
 	glusterfsd/http-routes.h \
+	glusterfsd/inside-mounts.h \
 	glusterfsd/kilnd.c \
 	glusterfsd/kilnd.h \
 	glusterfsd/metrics.c \
@@ -47,9 +48,17 @@ kilnd_SOURCES = \
 	glusterfsd/top-sample.c \
 	glusterfsd/top-sample.h \
 	glusterfsd/upgrade.c \
-	glusterfsd/upgrade.h
+	glusterfsd/upgrade.h \
+	mount/inside.c \
+	mount/mount.c \
+	mount/place.c \
+	mount/records.c \
+	mount/shared.c \
+	mount/spec.c \
+	mount/types.c \
+	mount/volume.c
 # The allocator first: it takes malloc's place.
-kilnd_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS)
+kilnd_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS) $(FUSE_LIBS)
 
 check_PROGRAMS += glusterfsd/test-bricks glusterfsd/test-churn glusterfsd/test-options-table glusterfsd/test-statedump-options
 glusterfsd_test_options_table_SOURCES = glusterfsd/test-options-table.c glusterfsd/brick-types.c

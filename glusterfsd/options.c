@@ -44,6 +44,7 @@ enum {
     KEY_BRICK_ROOT,
     KEY_XLATOR,
     KEY_STRICT,
+    KEY_INSIDE,
     KEY_PROCESS_NAME,
     KEY_VOLFILE_ID,
     KEY_SERVER_PORT,
@@ -130,6 +131,10 @@ static const struct argp_option table[] = {
     {"strict-features", KEY_STRICT, NULL, 0,
      "Refuse a brick whose volume needs a feature that is not built (default: serve the brick without the "
      "feature and log an error). KILND_STRICT_FEATURES=1 in the environment has the same effect",
+     0},
+    {"inside-mounts", KEY_INSIDE, NULL, 0,
+     "Mount volumes in this process for \"kiln mount -o inside\"; needs a management socket (default: take "
+     "no mounts)",
      0},
     {"process-name", KEY_PROCESS_NAME, "NAME", 0, "Role of the process: only brick is accepted", 0},
     {"debug", KEY_DEBUG, NULL, 0, "Stay in the foreground, log level DEBUG, log to stderr", 0},
@@ -576,6 +581,9 @@ take_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_STRICT:
         o->is_strict = true;
+        break;
+    case KEY_INSIDE:
+        o->takes_mounts = true;
         break;
     case KEY_CHECK:
         o->is_check = true;

@@ -261,6 +261,7 @@ sandbox_tables(enum sandbox_role role)
         [SANDBOX_PROGRAMS] = {of_all, of_bricks, of_programs},
         [SANDBOX_MOUNT] = {of_all, of_daemons, of_mount},
         [SANDBOX_HEALER] = {of_all, of_daemons},
+        [SANDBOX_INSIDE] = {of_all, of_daemons, of_bricks, of_mount},
     };
 
     return tables[role];
@@ -280,6 +281,9 @@ sandbox_capabilities(enum sandbox_role role)
         CAP_SYS_RESOURCE,     /* the limit of descriptors, memory pressure, the file system's reserve */
         CAP_NET_BIND_SERVICE, /* calls to glusterd and bricks come from a port below 1024 */
         -1};
+    static const int of_inside[] = {CAP_CHOWN,    CAP_DAC_OVERRIDE, CAP_FOWNER,       CAP_FSETID,
+                                    CAP_MKNOD,    CAP_SETFCAP,      CAP_SYS_ADMIN,    CAP_SYS_RESOURCE,
+                                    CAP_NET_BIND_SERVICE, CAP_SYS_PTRACE, -1}; /* kilnd's and kiln-mount's */
     static const int of_kiln_mount[] = {
         CAP_SYS_ADMIN,        /* mount(2) */
         CAP_DAC_OVERRIDE,     /* mount points, logs and statedumps in folders of other users */
@@ -289,5 +293,8 @@ sandbox_capabilities(enum sandbox_role role)
         -1};
     static const int of_healer[] = {CAP_NET_BIND_SERVICE, CAP_SYS_RESOURCE, -1};
 
-    return role == SANDBOX_MOUNT ? of_kiln_mount : role == SANDBOX_HEALER ? of_healer : of_kilnd;
+    return role == SANDBOX_MOUNT    ? of_kiln_mount
+           : role == SANDBOX_HEALER ? of_healer
+           : role == SANDBOX_INSIDE ? of_inside
+                                    : of_kilnd;
 }

@@ -2,9 +2,9 @@
 /* sandbox: a process gives up the capabilities and the system calls that it does not need.
  *
  * A process with a mistake that a peer can exploit is then of less use: it cannot run programs, load kernel
- * modules, mount (except for kiln-mount), trace processes, or use rarely tested parts of the kernel. The
- * filter is the process's own, so it also holds under glusterd and in containers, and in addition to the
- * filter of a service manager.
+ * modules, mount (except for kiln-mount, and kilnd with --inside-mounts), trace processes, or use rarely
+ * tested parts of the kernel. The filter is the process's own, so it also holds under glusterd and in
+ * containers, and in addition to the filter of a service manager.
  *
  *      SANDBOX_ON    A system call outside of the role's list does not run. The call fails with EPERM, and
  *                    the log has its name once. A call whose name libseccomp does not know fails with ENOSYS,
@@ -33,6 +33,7 @@ enum sandbox_role {
     SANDBOX_MOUNT,    /* kiln-mount */
     SANDBOX_HEALER,   /* kiln-heal */
     SANDBOX_PROGRAMS, /* the programs that kilnd starts: hook scripts and kiln-heal */
+    SANDBOX_INSIDE,   /* kilnd with --inside-mounts: of bricks and of mounts */
 };
 
 /* The words on, log and off. Returns 0 or -EINVAL. Any thread. */

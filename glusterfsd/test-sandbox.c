@@ -212,9 +212,13 @@ START_TEST(a_role_keeps_its_capabilities_alone)
     static const unsigned long long kept[] = {
         [SANDBOX_BRICKS] =
             BIT(0) | BIT(1) | BIT(3) | BIT(4) | BIT(10) | BIT(21) | BIT(24) | BIT(27) | BIT(31),
+        [SANDBOX_VOLUMES] =
+            BIT(0) | BIT(1) | BIT(3) | BIT(4) | BIT(10) | BIT(21) | BIT(24) | BIT(27) | BIT(31),
         [SANDBOX_PROGRAMS] =
             BIT(0) | BIT(1) | BIT(3) | BIT(4) | BIT(10) | BIT(21) | BIT(24) | BIT(27) | BIT(31),
         [SANDBOX_MOUNT] = BIT(1) | BIT(10) | BIT(19) | BIT(21) | BIT(24),
+        [SANDBOX_INSIDE] = BIT(0) | BIT(1) | BIT(3) | BIT(4) | BIT(10) | BIT(19) | BIT(21) | BIT(24) |
+                           BIT(27) | BIT(31),
         [SANDBOX_HEALER] = BIT(10) | BIT(24)};
     unsigned long long had = strtoull(status_line("CapPrm:"), NULL, 16); /* 0 without root */
 
@@ -341,7 +345,7 @@ test_suite(void)
     TCase *t = tcase_create("sandbox");
 
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, a_refused_call_fails_with_eperm, SANDBOX_BRICKS, SANDBOX_PROGRAMS + 1);
+    tcase_add_loop_test(t, a_refused_call_fails_with_eperm, SANDBOX_BRICKS, SANDBOX_INSIDE + 1);
     tcase_add_test(t, a_socket_of_another_family_is_refused);
     tcase_add_loop_test(t, memory_is_not_writable_and_executable, SANDBOX_BRICKS, SANDBOX_HEALER + 1);
     tcase_add_test(t, threads_from_before_and_after_are_covered);
@@ -349,7 +353,7 @@ test_suite(void)
     tcase_add_loop_test(t, only_programs_may_run_programs, SANDBOX_BRICKS, SANDBOX_PROGRAMS + 1);
     tcase_add_test(t, sandboxes_can_be_nested);
     tcase_add_test(t, log_and_off_refuse_nothing);
-    tcase_add_loop_test(t, a_role_keeps_its_capabilities_alone, SANDBOX_BRICKS, SANDBOX_PROGRAMS + 1);
+    tcase_add_loop_test(t, a_role_keeps_its_capabilities_alone, SANDBOX_BRICKS, SANDBOX_INSIDE + 1);
     tcase_add_test(t, a_refused_call_is_logged_by_name);
     tcase_add_test(t, a_worker_logs_a_call_soon_and_once);
     tcase_add_test(t, a_sent_sigsys_is_ignored);

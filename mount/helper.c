@@ -15,6 +15,7 @@ enum { STATUS_USAGE = 1, STATUS_PLACE = 2 };
 enum kind {
     VALUE,   /* NAME=V: --TO=V */
     FLAG,    /* --TO */
+    INSIDE,  /* not in the shared process; --TO, or NAME=V: --TO=V */
     SERVERS, /* NAME=A:B: --TO=A --TO=B */
     KERNEL,  /* for mount(2): --fuse-mountopts */
     ALONE, /* not in the shared process; with `to`: NAME=V: --TO=V, an option of the process */
@@ -50,6 +51,7 @@ static const struct row rows[] = {
     {"acl", FLAG, "acl"},
     {"ro", FLAG, "read-only"},
     {"shared", FLAG, "shared"},
+    {"inside", INSIDE, "inside"},
     {"noshared", ALONE, NULL},
 
     {"nodev", KERNEL, NULL},
@@ -209,6 +211,9 @@ translate_option(struct helper *h, const char *name, char *value, bool is_sloppy
         return value ? add_servers(h, row->to, value) : fail(h, "option %s: its value is missing", name);
     case FLAG:
         return add(h, "--%s", row->to);
+    case INSIDE:
+        h->is_alone = true;
+        return value ? add(h, "--%s=%s", row->to, value) : add(h, "--%s", row->to);
     case KERNEL:
         return add(h, "--fuse-mountopts=%s", row->name);
     case ALONE:

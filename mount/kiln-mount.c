@@ -25,6 +25,7 @@
 #include "event/worker.h"
 #include "fs/inode.h"
 #include "glusterfsd/daemon.h"
+#include "glusterfsd/inside-mounts.h"
 #include "glusterfsd/sandbox.h"
 #include "log/log.h"
 #include "mem/iobuf.h"
@@ -394,6 +395,33 @@ become_service(int *status)
     return err != 0;
 }
 
+/* Has kilnd make the mount. Returns the exit status. */
+static int
+mount_inside(void)
+{
+    char path[PATH_MAX];
+    int status = EXIT_FAILURE;
+
+    snprintf(path, sizeof path, "%s%s", options.inside, INSIDE_SOCKET_ENDING);
+    switch (shared_join(path, &options, mountpoint, &status, failure, sizeof failure)) {
+    case SHARED_JOINED:
+        return status;
+    case SHARED_ELSEWHERE:
+        return give_up(EXIT_FAILURE,
+                       "--inside: kilnd at %s has mounts of its own (a container, or options such as "
+                       "ProtectSystem= and PrivateTmp= of its service), and nothing else would see what it "
+                       "mounts",
+                       options.inside);
+    case SHARED_NONE:
+        return give_up(EXIT_FAILURE,
+                       "--inside: no kilnd takes mounts at %s; start kilnd with --inside-mounts, or mount "
+                       "without inside",
+                       path);
+    default:
+        return EXIT_FAILURE;
+    }
+}
+
 /* Returns true if this process ends with *status: another process has made the mount, has failed to make the
  * mount, or is the service already. */
 static bool
@@ -401,6 +429,10 @@ is_done_by_another(int *status)
 {
     if (options.is_service)
         return become_service(status);
+    if (options.inside) {
+        *status = mount_inside();
+        return true;
+    }
     enum shared_outcome outcome = options.is_shared ? find_shared(status) : SHARED_NONE;
     if (outcome == SHARED_FAILED)
         *status = EXIT_FAILURE;

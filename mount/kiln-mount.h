@@ -37,7 +37,9 @@ struct mount_options {
     const char *kernel_options[MOUNT_KERNEL_OPTIONS_MAX]; /* --fuse-mountopts */
     unsigned kernel_option_count;
     unsigned server_port;
+    const char *inside; /* --inside: management socket of the kilnd that mounts */
     bool is_foreground, acl, is_read_only;
+    bool is_inside; /* fops to bricks of the mount's own process go as calls */
     bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
     bool is_sandbox_given; /* --sandbox; of the process */
     enum sandbox_mode sandbox;
@@ -63,9 +65,9 @@ char *volume_read(const char *path, size_t *len, char *error, size_t error_size)
 struct volfile *volume_parse(const struct mount_options *o, const char *mountpoint, const char *text,
                              size_t len, char *error, size_t error_size);
 /* Takes such a volfile over. Returns a graph that is built and not started. NULL: *error says why. */
-struct graph *volume_new(struct volfile *v, char *error, size_t error_size);
-/* Like volume_new(), for a mount point that another graph serves until fuse_switch(). */
-struct graph *volume_new_next(struct volfile *v, char *error, size_t error_size);
+struct graph *mount_graph_new(struct volfile *v, char *error, size_t error_size);
+/* Like mount_graph_new(), for a mount point that another graph serves until fuse_switch(). */
+struct graph *mount_graph_new_next(struct volfile *v, char *error, size_t error_size);
 /* Names the types of the graph's layers that are left out (types.c), if any, in a line of the log. */
 void volume_log_left_out(const struct graph *g, const char *mountpoint);
 /* The kinds of change of a volume. */

@@ -53,6 +53,7 @@ struct mount {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's lock */
 static struct cds_list_head mounts = CDS_LIST_HEAD_INIT(mounts);
 static bool is_closed; /* the last mount has gone, and mounts_add() fails; under list_lock */
+static bool is_leaving; /* mounts_leave() was called; under list_lock */
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static pthread_cond_t thread_ended = PTHREAD_COND_INITIALIZER;
 static unsigned threads;
@@ -245,7 +246,7 @@ make_graph(struct mount *m, char *error, size_t size)
     free(text);
     if (v)
         m->digest = volfile_digest(v);
-    struct graph *g = v ? volume_new(v, error, size) : NULL;
+    struct graph *g = v ? mount_graph_new(v, error, size) : NULL;
     if (g) {
         volume_log_left_out(g, m->mountpoint);
         g->watch = volume_event;
@@ -392,7 +393,7 @@ drop_next(struct mount *m)
 static struct graph *
 make_next(struct mount *m, struct volfile *v, char *error, size_t size)
 {
-    struct graph *g = volume_new_next(v, error, size);
+    struct graph *g = mount_graph_new_next(v, error, size);
 
     if (!g)
         return NULL;
@@ -616,7 +617,7 @@ leave_list(struct mount *m)
 {
     pthread_mutex_lock(&list_lock);
     cds_list_del(&m->link);
-    is_closed = cds_list_empty(&mounts);
+    is_closed = cds_list_empty(&mounts) && (is_leaving || !hooks.stays);
     bool is_last = is_closed;
     pthread_mutex_unlock(&list_lock);
     return is_last;
@@ -756,6 +757,7 @@ mounts_leave(void)
     struct mount *m;
 
     pthread_mutex_lock(&list_lock);
+    is_leaving = true;
     is_closed |= cds_list_empty(&mounts);
     bool has_some = !is_closed;
     cds_list_for_each_entry(m, &mounts, link)

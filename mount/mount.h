@@ -26,6 +26,8 @@ struct mounts_hooks {
     void (*entering)(const struct mount_options *o, const char *mountpoint);
     void (*leaving)(const char *mountpoint);
     void (*left)(const char *mountpoint, bool is_last);
+    /* The process goes on without mounts: a mount counts as the last one only after mounts_leave(). */
+    bool stays;
 };
 
 /* Sets the hooks. Called once, before the first mounts_add(). */

@@ -13,6 +13,7 @@
 #include "mount/kiln-mount.h"
 #include "rpc/client/glusterd-calls.h"
 #include "rpc/transport/tls-config.h"
+#include "volumes/front.h"
 
 const char *argp_program_version = "kiln-mount " PACKAGE_VERSION;
 
@@ -39,6 +40,7 @@ enum {
     KEY_KERNEL,
     KEY_SHARED,
     KEY_SERVE,
+    KEY_INSIDE,
     KEY_DEBUG,
     KEY_CLIENT_PID,
     KEY_TOP,
@@ -107,6 +109,11 @@ static const struct argp_option table[] = {
      "be the process of the shared mounts, without a mount of its own yet, and take back the mounts of such "
      "a process "
      "that was killed: for kiln-mount.service",
+     0},
+    {"inside", KEY_INSIDE, "SOCKET", OPTION_ARG_OPTIONAL,
+     "have kilnd mount the volume in its own process; SOCKET is the path of kilnd's management socket "
+     "("
+     FRONT_SOCKET ")",
      0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "refuse changes", 0},
     {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
@@ -387,6 +394,10 @@ take_other_option(int key, char *arg, struct argp_state *state)
     case KEY_SERVE:
         o->is_service = o->is_shared = true;
         break;
+    case KEY_INSIDE:
+        o->inside = arg ? arg : FRONT_SOCKET;
+        o->is_inside = true;
+        break;
     case KEY_READ_ONLY:
         o->is_read_only = true;
         break;
@@ -459,13 +470,6 @@ take_option(int key, char *arg, struct argp_state *state)
     default:
         return take_other_option(key, arg, state);
     }
-}
-
-void
-mount_options_free(struct mount_options *o)
-{
-    for (size_t i = 0; i < sizeof o->owned / sizeof o->owned[0]; i++)
-        free(o->owned[i]);
 }
 
 void

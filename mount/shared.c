@@ -52,6 +52,7 @@ static const struct row {
     ROW_TEXT("client-pid", client_pid),
     ROW_FLAG("acl", acl),
     ROW_FLAG("read-only", is_read_only),
+    ROW_FLAG("inside", is_inside),
     ROW_TEXTS("xlator-option", xlator_options, xlator_option_count, MOUNT_XLATOR_OPTIONS_MAX),
     ROW_TEXTS("kernel-option", kernel_options, kernel_option_count, MOUNT_KERNEL_OPTIONS_MAX),
 };

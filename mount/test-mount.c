@@ -112,14 +112,14 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 }
 
 struct graph *
-volume_new(struct volfile *v, char *error, size_t error_size)
+mount_graph_new(struct volfile *v, char *error, size_t error_size)
 {
     (void)v, (void)error, (void)error_size;
     abort();
 }
 
 struct graph *
-volume_new_next(struct volfile *v, char *error, size_t error_size)
+mount_graph_new_next(struct volfile *v, char *error, size_t error_size)
 {
     (void)v, (void)error, (void)error_size;
     abort();

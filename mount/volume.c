@@ -24,6 +24,13 @@
 #define HARD_NAME "kiln-hard"
 #define HARD_TYPE "features/hard"
 
+void
+mount_options_free(struct mount_options *o)
+{
+    for (size_t i = 0; i < sizeof o->owned / sizeof o->owned[0]; i++)
+        free(o->owned[i]);
+}
+
 char *
 volume_read(const char *path, size_t *len, char *error, size_t error_size)
 {
@@ -171,6 +178,7 @@ set_mount_options(struct volfile *v, const struct mount_options *o, const char *
         {"acl", o->acl ? "on" : NULL},
         {"read-only", o->is_read_only ? "on" : NULL},
         {"kernel-options", *kernel ? kernel : NULL},
+        {"inside", o->is_inside ? "on" : NULL},
     };
     int err = 0;
 
@@ -183,6 +191,19 @@ static bool
 is_brick(const struct volfile_section *s)
 {
     return strcmp(s->type, "protocol/client") == 0;
+}
+
+/* Makes calls to bricks of this process go without bytes. */
+static int
+set_inside(struct volfile *v, bool is_inside)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < v->section_count && is_inside && !err; i++) {
+        if (is_brick(&v->sections[i]))
+            err = volfile_override(v, v->sections[i].name, "inside", "on");
+    }
+    return err;
 }
 
 /* Makes the client name the root directory to the bricks at login (wire 3.6). */
@@ -256,7 +277,8 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
         volfile_free(v);
         return NULL;
     }
-    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) && !set_xlator_options(v, o) &&
+    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) &&
+        !set_inside(v, o->is_inside) && !set_xlator_options(v, o) &&
         !set_cache_invalidation(v, o))
         return v;
     snprintf(error, error_size, "no memory");
@@ -265,16 +287,16 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
 }
 
 struct graph *
-volume_new(struct volfile *v, char *error, size_t error_size)
+mount_graph_new(struct volfile *v, char *error, size_t error_size)
 {
     return graph_new(mount_type_find, v, volume_section(v)->name, error, error_size);
 }
 
 struct graph *
-volume_new_next(struct volfile *v, char *error, size_t error_size)
+mount_graph_new_next(struct volfile *v, char *error, size_t error_size)
 {
     if (!set_option(v, "takes-over", "on"))
-        return volume_new(v, error, error_size);
+        return mount_graph_new(v, error, error_size);
     snprintf(error, error_size, "no memory");
     volfile_free(v);
     return NULL;

@@ -7,14 +7,21 @@
 #include "coro/stack-pool.h"
 #include "event/timer.h"
 #include "event/worker.h"
+#include "stack/coro-stacks.h"
 
 /* written by the main thread before other threads exist and after they have ended */
 static struct stack_pool *stacks;
 
 int
+coro_stacks_init_of(size_t bytes)
+{
+    return stacks ? 0 : stack_pool_new(&(struct stack_pool_opts){.name = "calls", .bytes = bytes}, &stacks);
+}
+
+int
 coro_stacks_init(void)
 {
-    return stacks ? 0 : stack_pool_new(&(struct stack_pool_opts){.name = "calls"}, &stacks);
+    return coro_stacks_init_of(0);
 }
 
 void

@@ -6,6 +6,7 @@ libglusterfs_a_SOURCES += \
 	libglusterfs/stack/call-stack.h \
 	libglusterfs/stack/coro-call.c \
 	libglusterfs/stack/coro-call.h \
+	libglusterfs/stack/coro-stacks.h \
 	libglusterfs/stack/fop.c \
 	libglusterfs/stack/fop.h \
 	libglusterfs/stack/fops.def \

@@ -14,6 +14,7 @@
 #include "data/dict.h"
 #include "log/log.h"
 #include "rpc/client/glusterd-calls.h"
+#include "rpc/transport/fop-path.h"
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
@@ -144,6 +145,7 @@ static int
 set_pairs(struct dict *d, const struct brick_peer *p)
 {
     char uuid[PROCESS_UUID_MAX + 32];
+    struct gfid token;
     int err = 0;
 
     snprintf(uuid, sizeof uuid, "%s-RECON_NO:-%u", p->process_uuid, p->logins - 1);
@@ -153,6 +155,8 @@ set_pairs(struct dict *d, const struct brick_peer *p)
     /* set last, so that the layer's options cannot override pairs that the brick acts on (wire 3.2) */
     err = err ? err : dict_set_str(d, DICT_KEY_REMOTE_SUBVOLUME, p->brick);
     err = err ? err : dict_set_str(d, DICT_KEY_PROCESS_UUID, uuid);
+    if (!err && rpc_client_offer_path(p->rpc, &token))
+        err = dict_set_text(d, FOP_PATH_KEY, DICT_STR, GFID(&token), GFID_TEXT_SIZE);
     err = err ? err : dict_set_int(d, DICT_KEY_FOPS_VERSION, FOP_PROGRAM);
     err = err ? err : dict_set_int(d, DICT_KEY_OPVERSION, OPVERSION);
     err = err ? err : dict_set_int(d, DICT_KEY_CLNT_LK_VERSION, 1);
@@ -195,8 +199,8 @@ login_accepted(struct brick_peer *p, const struct common_reply *reply)
         return;
     }
     if (rpc_client_up(p->rpc)) {
-        log_event(LOG_INFO, NULL, "brick-peer-up", "%s: logged in to brick %s", rpc_client_name(p->rpc),
-                  p->brick);
+        log_event(LOG_INFO, NULL, "brick-peer-up", "%s: logged in to brick %s%s", rpc_client_name(p->rpc),
+                  p->brick, rpc_client_is_inside(p->rpc) ? ", inside of this process" : "");
         if (p->ops->up)
             p->ops->up(p, &login, p->arg);
     }

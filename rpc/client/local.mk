@@ -6,6 +6,9 @@ libkiln_rpc_a_SOURCES += \
 	rpc/client/brick-peer.c rpc/client/brick-peer.h \
 	rpc/client/glusterd-calls.c rpc/client/glusterd-calls.h
 
+check_PROGRAMS += rpc/client/test-fop-path
+rpc_client_test_fop_path_SOURCES = rpc/client/test-fop-path.c
+rpc_client_test_fop_path_LDADD = $(TEST_LIBS)
 check_PROGRAMS += rpc/client/test-xid-table rpc/client/test-rpc-client rpc/client/test-brick-peer rpc/client/test-rpc-fop
 rpc_client_test_xid_table_SOURCES = rpc/client/test-xid-table.c
 rpc_client_test_xid_table_LDADD = $(TEST_LIBS)

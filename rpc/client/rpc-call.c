@@ -72,10 +72,8 @@ deadline_of(const struct rpc_client *c, unsigned timeout_s)
     return at == XID_NO_DEADLINE ? at + 1 : at;
 }
 
-/* Completes and publishes the slot, and returns the connection. NULL: there is none, and the call is
- * cancelled. */
-static struct conn *
-publish_call(struct outgoing *o, const struct outgoing_reply *reply)
+struct conn *
+outgoing_publish(struct outgoing *o, const struct outgoing_reply *reply)
 {
     struct xid_slot *s = o->slot;
     struct conn *conn = client_hold(o->client);
@@ -93,10 +91,9 @@ publish_call(struct outgoing *o, const struct outgoing_reply *reply)
     return conn;
 }
 
-/* Ends the sending. A call that was not sent, and that the loss of the connection has not answered yet, is
- * undone. */
-static int
-call_sent(struct outgoing *o, uint32_t xid, int err)
+/* A call that was not sent is undone, unless the loss of the connection has answered it already. */
+int
+outgoing_sent(struct outgoing *o, uint32_t xid, int err)
 {
     struct rpc_client *c = o->client;
     bool was_late;
@@ -120,26 +117,26 @@ outgoing_send(struct outgoing *o, const struct outgoing_reply *reply, const char
               struct iobuf *payload, const struct iovec *iov, int iov_count)
 {
     uint32_t xid = o->slot->xid;
-    struct conn *conn = publish_call(o, reply);
+    struct conn *conn = outgoing_publish(o, reply);
 
     if (!conn) {
         iobuf_unref(payload);
         return -ENOTCONN;
     }
-    return call_sent(o, xid, conn_send(conn, head, head_bytes, payload, iov, iov_count));
+    return outgoing_sent(o, xid, conn_send(conn, head, head_bytes, payload, iov, iov_count));
 }
 
 int
 outgoing_send_iobuf(struct outgoing *o, const struct outgoing_reply *reply, struct iobuf *buf, size_t bytes)
 {
     uint32_t xid = o->slot->xid;
-    struct conn *conn = publish_call(o, reply);
+    struct conn *conn = outgoing_publish(o, reply);
 
     if (!conn) {
         iobuf_unref(buf);
         return -ENOTCONN;
     }
-    return call_sent(o, xid, conn_send_iobuf(conn, buf, bytes));
+    return outgoing_sent(o, xid, conn_send_iobuf(conn, buf, bytes));
 }
 
 static void
@@ -215,17 +212,10 @@ unknown_reply(struct rpc_client *c, uint32_t xid)
               "%s: reply %u belongs to no waiting call", c->name, xid);
 }
 
-static void
-client_reply_arrived(struct rpc_client *c, struct rpc_reply *r)
+void
+client_answer(struct rpc_client *c, uint32_t xid, struct rpc_reply *r)
 {
-    uint32_t xid;
     bool was_late;
-
-    r->err = rpc_decode_reply_head(&r->results, &xid);
-    if (r->err == -EBADMSG) {
-        rpc_client_drop(c, "the head of a reply cannot be decoded");
-        return;
-    }
     struct xid_slot *s = xid_claim(&c->calls, xid, &was_late);
 
     if (!s) {
@@ -242,6 +232,18 @@ client_reply_arrived(struct rpc_client *c, struct rpc_reply *r)
     if (r->err)
         xdr_fail(&r->results, r->err);
     cb(r, arg);
+}
+
+static void
+client_reply_arrived(struct rpc_client *c, struct rpc_reply *r)
+{
+    uint32_t xid;
+
+    r->err = rpc_decode_reply_head(&r->results, &xid);
+    if (r->err == -EBADMSG)
+        rpc_client_drop(c, "the head of a reply cannot be decoded");
+    else
+        client_answer(c, xid, r);
 }
 
 /* The peer's calls are small and come in one piece; a call that does not expects no answer either, so

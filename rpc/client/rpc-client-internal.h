@@ -17,6 +17,7 @@
 
 #include "rpc/client/rpc-client.h"
 #include "rpc/client/xid-table.h"
+#include "rpc/transport/fop-path.h"
 
 enum client_state {
     CLIENT_IDLE,
@@ -31,6 +32,7 @@ enum client_state {
 struct rpc_client {
     /* read by every call */
     _Atomic(struct conn *) conn; /* a reference; NULL: none */
+    _Atomic(struct fop_path *) fop_path; /* a reference; for fops, if open. NULL: none. Read by holders */
     atomic_int state;            /* enum client_state; written under `lock` */
     atomic_uint holders;         /* number of holders, and CLIENT_ENDED */
     _Atomic uint32_t cred_flavor;
@@ -45,12 +47,13 @@ struct rpc_client {
     char *name, *host, *path;
     struct dial_target where;
     unsigned retry_min_ms, retry_max_ms, tick_ms;
-    bool is_trusted;
+    bool is_trusted, is_inside;
     struct refcount refs;
     struct worker_job gone_job;
 
     pthread_mutex_t lock; /* guards the members below, up to those of the watch, and changes of `state` */
-    struct conn *ended;   /* the ended connection, while CLIENT_ENDED is set */
+    struct conn *ended;   /* the ended connection, while CLIENT_ENDED is set, and its path */
+    struct fop_path *ended_path;
     struct dialler dialler;
     struct timer retry;
     uint16_t redirect_port; /* 0: none */
@@ -94,7 +97,12 @@ client_count(_Atomic uint64_t *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+/* rpc-fop.c */
+extern const struct fop_path_client_ops client_path_ops;
+
 /* rpc-call.c */
+/* Answers the waiting call `xid`, if there is one. The reply has err and its results. */
+void client_answer(struct rpc_client *c, uint32_t xid, struct rpc_reply *r);
 void client_record(struct conn *conn, struct record *r, void *arg);
 /* Answers every waiting call with -ENOTCONN. */
 void client_fail_calls(struct rpc_client *c);
@@ -121,6 +129,13 @@ void outgoing_put_head(struct outgoing *o, struct xdr *x, uint32_t program, uint
                        uint32_t procedure);
 /* Gives the call up: the callback is not called. Returns err. */
 int outgoing_cancel(struct outgoing *o, int err);
+/* Completes and publishes the slot, and returns the held connection. NULL: there is none, and the call is
+ * cancelled. */
+struct outgoing_reply;
+struct conn *outgoing_publish(struct outgoing *o, const struct outgoing_reply *reply);
+/* Ends the sending of a published call, with its result `err`, and lets the client go. Returns 0, or the
+ * error of a call that is undone. */
+int outgoing_sent(struct outgoing *o, uint32_t xid, int err);
 struct outgoing_reply {
     rpc_reply_fn cb;
     void *arg;

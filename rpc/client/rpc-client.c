@@ -183,12 +183,16 @@ client_conn_closed(struct conn *conn, void *arg)
     assert(atomic_load(&c->conn) == conn);
     atomic_store(&c->conn, NULL);
     c->ended = conn;
+    c->ended_path = atomic_exchange(&c->fop_path, NULL);
+    struct fop_path *path = c->ended_path;
     c->losses++;
     conn_tls_failure(conn, c->tls_failure, sizeof c->tls_failure);
     c->failures = was == CLIENT_UP ? 0 : c->failures + 1;
     if (was != CLIENT_CLOSED)
         set_state_locked(c, CLIENT_LOST);
     pthread_mutex_unlock(&c->lock);
+    if (path)
+        fop_path_close(path);
     client_fail_calls(c);
     if (c->ops->down && was != CLIENT_CLOSED)
         c->ops->down(c, was == CLIENT_UP, c->arg);
@@ -204,6 +208,7 @@ client_release_ended(struct rpc_client *c)
 
     pthread_mutex_lock(&c->lock);
     struct conn *ended = c->ended;
+    struct fop_path *path = c->ended_path;
     /* fails if another sender has come meanwhile, and found no connection: that sender will call this
      * function again */
     bool releases = atomic_compare_exchange_strong(&c->holders, &nobody, 0);
@@ -218,6 +223,7 @@ client_release_ended(struct rpc_client *c)
     pthread_mutex_unlock(&c->lock);
     if (!releases)
         return;
+    fop_path_unref(path);
     conn_unref(ended);
     if (is_closed)
         client_unref(c);
@@ -297,6 +303,7 @@ take_options(struct rpc_client *c, const struct rpc_client_options *o)
     c->retry_max_ms = o->retry_max_ms ? o->retry_max_ms : RPC_CLIENT_RETRY_MAX_MS;
     c->tick_ms = o->tick_ms ? o->tick_ms : 1000;
     c->is_trusted = o->is_trusted;
+    c->is_inside = o->is_inside;
     xid_table_init(&c->calls, o->calls_max ? o->calls_max : XID_CALLS_MAX);
 }
 
@@ -393,6 +400,42 @@ void
 rpc_client_let_go(struct rpc_client *c)
 {
     client_let_go(c);
+}
+
+bool
+rpc_client_offer_path(struct rpc_client *c, struct gfid *token)
+{
+    struct conn *conn = client_hold(c);
+    struct fop_path *p = c->is_inside && conn && conn_is_to_self(conn) && !atomic_load(&c->fop_path)
+                             ? fop_path_offer(&client_path_ops, c)
+                             : NULL;
+    bool is_kept = false;
+
+    if (p) {
+        *token = p->token;
+        pthread_mutex_lock(&c->lock);
+        is_kept = atomic_load(&c->conn) == conn; /* else the connection has ended already */
+        if (is_kept)
+            atomic_store(&c->fop_path, p);
+        pthread_mutex_unlock(&c->lock);
+    }
+    if (p && !is_kept) {
+        fop_path_close(p);
+        fop_path_unref(p);
+    }
+    client_let_go(c);
+    return is_kept;
+}
+
+bool
+rpc_client_is_inside(struct rpc_client *c)
+{
+    (void)client_hold(c);
+    struct fop_path *p = atomic_load(&c->fop_path);
+    bool is_inside = p && fop_path_is_open(p);
+
+    client_let_go(c);
+    return is_inside;
 }
 
 bool

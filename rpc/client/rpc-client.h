@@ -64,6 +64,7 @@ struct rpc_client_options {
     unsigned calls_max;                  /* most concurrent calls; 0: XID_CALLS_MAX */
     unsigned tick_ms;  /* precision of the timeouts; 0: 1000 */
     bool is_trusted;   /* the peer may send long records from the start */
+    bool is_inside;    /* fops to a brick of this process go as calls, not as bytes (fop-path.h) */
 };
 #define RPC_CLIENT_RETRY_MIN_MS 200
 #define RPC_CLIENT_RETRY_MAX_MS 3000
@@ -94,6 +95,11 @@ void rpc_client_redirect(struct rpc_client *c, uint16_t port);
 /* Sets the credential of future calls: CRED_GLUSTERFS_V2 (the default of a new connection) or V3. In the
  * handshake. */
 void rpc_client_set_cred(struct rpc_client *c, uint32_t flavor);
+/* In the handshake, with is_inside: offers the peer a way for fops without bytes, and sets *token to the
+ * name of the offer, for the login. False: the peer is another process, or no memory. */
+bool rpc_client_offer_path(struct rpc_client *c, struct gfid *token);
+/* True if fops go as calls on this connection. */
+bool rpc_client_is_inside(struct rpc_client *c);
 const char *rpc_client_name(const struct rpc_client *c);
 /* Copies why the last connection could not be encrypted; "": its end had another reason. In `down`. */
 void rpc_client_tls_failure(struct rpc_client *c, char *out, size_t size);
@@ -110,6 +116,7 @@ struct rpc_reply {
     struct xdr results;
     struct record record;
     struct rpc_client *client;
+    const struct fop_reply *fop; /* the reply to a fop that went as a call; NULL: it is in `results` */
 };
 typedef void (*rpc_reply_fn)(struct rpc_reply *r, void *arg);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Fops, encoded and decoded by the codec that the server uses, too. */
+/* Fops: by bytes, encoded and decoded by the codec that the server uses, too, or inside of this process
+ * (rpc/transport/fop-path.h). The slot of the call, and with it timeouts and the loss of the connection, are
+ * the same for both. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,42 +25,112 @@ gather_payload(const struct fop_call *call, struct iovec *out)
     return buf;
 }
 
-static void
-encode_message(struct outgoing *o, const struct fop_call *call, char *out, size_t bytes)
+/* ---- the way by bytes ------------------------------------------------------------------------ */
+
+/* A fop on its way out, on the sender's stack. */
+struct outgoing_fop {
+    struct fop_message m; /* the first member */
+    struct outgoing o;
+    struct iovec iov[FOP_PAYLOAD_IOVS];
+    /* the encoded message: in `small`, or in `buf` behind the mark */
+    struct iobuf *buf;
+    size_t bytes;
+    char small[RPC_SMALL_CALL_BYTES];
+};
+
+static int
+bytes_begin(struct fop_path *p, struct fop_message *m)
 {
+    struct outgoing_fop *f = (struct outgoing_fop *)m;
+    const struct fop_call *call = m->call;
     struct xdr x;
 
-    xdr_init(&x, out, bytes, NULL);
-    outgoing_put_head(o, &x, FOP_PROGRAM, FOP_PROGRAM_VERSION, call->fop);
+    (void)p;
+    f->bytes = outgoing_head_bytes(&f->o) + fop_call_size(call->fop, call) - call->payload_bytes;
+    if (f->bytes + call->payload_bytes > TRANSPORT_RECORD_MAX)
+        return -EMSGSIZE;
+    if (f->bytes > sizeof f->small && !(f->buf = iobuf_get(TRANSPORT_MARK_BYTES + f->bytes)))
+        return -ENOMEM;
+    xdr_init(&x, f->buf ? f->buf->bytes + TRANSPORT_MARK_BYTES : f->small, f->bytes, NULL);
+    outgoing_put_head(&f->o, &x, FOP_PROGRAM, FOP_PROGRAM_VERSION, call->fop);
     (void)fop_encode_call(call->fop, &x, call); /* fits, because the size was computed before */
+    return 0;
 }
 
-/* Takes `payload` over. */
 static int
-send_fop(struct outgoing *o, const struct outgoing_reply *reply, const struct fop_call *call,
-         struct iobuf *payload, const struct iovec *iov, int iov_count)
+bytes_run(struct fop_path *p, struct fop_message *m, struct conn *conn)
 {
-    char small[RPC_SMALL_CALL_BYTES];
-    size_t bytes = outgoing_head_bytes(o) + fop_call_size(call->fop, call) - call->payload_bytes;
-
-    if (bytes <= sizeof small) {
-        encode_message(o, call, small, bytes);
-        return outgoing_send(o, reply, small, bytes, payload, iov, iov_count);
-    }
-    struct iobuf *buf =
-        bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? iobuf_get(TRANSPORT_MARK_BYTES + bytes) : NULL;
+    struct outgoing_fop *f = (struct outgoing_fop *)m;
     int err;
 
-    if (!buf) {
-        iobuf_unref(payload);
-        return outgoing_cancel(o, bytes + call->payload_bytes <= TRANSPORT_RECORD_MAX ? -ENOMEM : -EMSGSIZE);
-    }
-    encode_message(o, call, buf->bytes + TRANSPORT_MARK_BYTES, bytes);
-    if (!payload)
-        return outgoing_send_iobuf(o, reply, buf, bytes);
-    err = outgoing_send(o, reply, buf->bytes + TRANSPORT_MARK_BYTES, bytes, payload, iov, iov_count);
-    iobuf_unref(buf);
+    (void)p;
+    if (!f->buf)
+        return conn_send(conn, f->small, f->bytes, m->payload, f->iov, m->iov_count);
+    if (!m->payload)
+        return conn_send_iobuf(conn, f->buf, f->bytes);
+    err = conn_send(conn, f->buf->bytes + TRANSPORT_MARK_BYTES, f->bytes, m->payload, f->iov, m->iov_count);
+    iobuf_unref(f->buf);
     return err;
+}
+
+static void
+bytes_drop(struct fop_path *p, struct fop_message *m)
+{
+    struct outgoing_fop *f = (struct outgoing_fop *)m;
+
+    (void)p;
+    iobuf_unref(m->payload);
+    iobuf_unref(f->buf);
+}
+
+static const struct fop_path_ops bytes_ops = {.begin = bytes_begin, .run = bytes_run, .drop = bytes_drop};
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* Sends the call on this path. *is_begun: the path has the payload's reference, and the slot is used up; else
+ * nothing has happened. The call may be gone when this returns. */
+static int
+send_by(const struct fop_path_ops *ops, struct fop_path *p, struct outgoing_fop *f,
+        const struct outgoing_reply *reply, bool *is_begun)
+{
+    int err = ops->begin(p, &f->m);
+
+    if (err)
+        return err;
+    *is_begun = true;
+    struct rpc_client *c = f->o.client;
+    uint32_t xid = f->m.xid;
+    struct conn *conn = outgoing_publish(&f->o, reply);
+    if (!conn) {
+        ops->drop(p, &f->m);
+        return -ENOTCONN;
+    }
+    /* counted before the call may be answered */
+    atomic_fetch_add_explicit(&c->fops_sent[reply->what], 1, memory_order_relaxed);
+    err = ops->run(p, &f->m, conn);
+    if (err)
+        atomic_fetch_sub_explicit(&c->fops_sent[reply->what], 1, memory_order_relaxed);
+    return outgoing_sent(&f->o, xid, err);
+}
+
+/* Sends the call inside of this process if the connection has such a path, else by bytes. The caller holds
+ * the client. */
+static int
+send_fop(struct outgoing_fop *f, const struct outgoing_reply *reply)
+{
+    struct fop_path *p = f->o.client->is_inside ? atomic_load(&f->o.client->fop_path) : NULL;
+    struct iobuf *payload = f->m.payload;
+    bool is_begun = false;
+    int err = -EAGAIN;
+
+    if (p && fop_path_is_open(p))
+        err = send_by(atomic_load_explicit(&p->ops, memory_order_acquire), p, f, reply, &is_begun);
+    if (err == -EAGAIN && !is_begun)
+        err = send_by(&bytes_ops, NULL, f, reply, &is_begun);
+    if (!err || is_begun)
+        return err;
+    iobuf_unref(payload);
+    return outgoing_cancel(&f->o, err);
 }
 
 int
@@ -66,10 +138,8 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
                struct iobuf *payload, unsigned timeout_s, rpc_reply_fn cb, void *arg)
 {
     struct outgoing_reply reply = {.cb = cb, .arg = arg, .timeout_s = timeout_s, .what = call->fop};
-    struct iovec iov[FOP_PAYLOAD_IOVS];
-    int iov_count = call->payload_count;
-    struct outgoing o;
-    int err = outgoing_begin(&o, c, caller, false);
+    struct outgoing_fop f;
+    int err = outgoing_begin(&f.o, c, caller, false);
 
     if (err) {
         iobuf_unref(payload);
@@ -77,23 +147,54 @@ rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct c
     }
     if (call->payload_bytes > TRANSPORT_RECORD_MAX) {
         iobuf_unref(payload);
-        return outgoing_cancel(&o, -EMSGSIZE);
+        return outgoing_cancel(&f.o, -EMSGSIZE);
     }
     /* the call may be gone before the payload is queued */
-    memcpy(iov, call->payload, (size_t)iov_count * sizeof *iov);
+    memcpy(f.iov, call->payload, sizeof f.iov);
+    f.buf = NULL;
+    f.m = (struct fop_message){.call = call,
+                               .cred_flavor = f.o.cred_flavor,
+                               .cred_bytes = f.o.cred_bytes,
+                               .cred = f.o.cred,
+                               .iov = f.iov,
+                               .iov_count = call->payload_count,
+                               .xid = f.o.slot->xid};
     if (call->payload_bytes && !payload) {
-        payload = gather_payload(call, iov);
-        iov_count = 1;
+        payload = gather_payload(call, f.iov);
+        f.m.iov_count = 1;
         if (!payload)
-            return outgoing_cancel(&o, -ENOMEM);
+            return outgoing_cancel(&f.o, -ENOMEM);
     }
-    /* counted before the call may be answered; the call may be gone afterwards */
-    atomic_fetch_add_explicit(&c->fops_sent[call->fop], 1, memory_order_relaxed);
-    err = send_fop(&o, &reply, call, payload, iov, iov_count);
-    if (err)
-        atomic_fetch_sub_explicit(&c->fops_sent[reply.what], 1, memory_order_relaxed);
+    f.m.payload = payload;
+    (void)client_hold(c);
+    err = send_fop(&f, &reply);
+    client_let_go(c);
     return err;
 }
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+static void
+path_hold(void *client)
+{
+    struct rpc_client *c = client;
+
+    refcount_get(&c->refs); /* the connection has a reference, because its path is not closed */
+    (void)client_hold(c);
+}
+
+static void
+path_answered(void *client, uint32_t xid, int err, const struct fop_reply *reply)
+{
+    struct rpc_client *c = client;
+    struct rpc_reply r = {.client = c, .err = err, .fop = reply};
+
+    client_answer(c, xid, &r);
+    client_let_go(c);
+    client_unref(c);
+}
+
+const struct fop_path_client_ops client_path_ops = {.hold = path_hold, .answered = path_answered};
 
 static void
 set_reply_error(struct fop_reply *out, int err)
@@ -151,6 +252,29 @@ decode_scarcely(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
     return err || !needs_dict || out->op_ret < 0 ? err : -ENOMEM;
 }
 
+/* Takes a reply that came as a call. Without memory, as decode_scarcely() does. 0 or -ENOMEM. */
+static int
+copy_reply(const struct fop_reply *from, enum fop fop, struct fop_reply *out, struct arena *arena)
+{
+    bool needs_dict = fop == FOP_xattrop || fop == FOP_fxattrop;
+    int err = fop_copy_reply(fop, from, out, arena);
+
+    if (!err)
+        return 0;
+    iobuf_unref(out->iobuf);
+    *out = *from;
+    out->xdata = out->dict = NULL;
+    out->fd = NULL;
+    out->path = NULL;
+    out->entries = NULL;
+    out->holds_inodes = false;
+    out->locks = NULL;
+    out->iobuf = NULL;
+    out->payload = (struct iovec){0};
+    out->flock.owner = (struct lk_owner){0};
+    return fop_info[fop].traits & FOP_LOOKS || (needs_dict && out->op_ret >= 0) ? -ENOMEM : 0;
+}
+
 /* The kernel accepts no larger errno from a FUSE server: it drops the reply, and the caller hangs. */
 enum { ERRNO_LIMIT = 511 };
 
@@ -172,9 +296,11 @@ rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct a
         set_reply_error(out, ENOTCONN);
         return;
     }
-    if (!err)
+    if (!err && r->fop)
+        err = copy_reply(r->fop, fop, out, arena);
+    else if (!err)
         err = decode_reply(r, fop, out, arena);
-    if (err == -ENOMEM && !r->err)
+    if (err == -ENOMEM && !r->err && !r->fop)
         err = decode_scarcely(r, fop, out);
     if (err == -EBADMSG) {
         rpc_reply_is_garbage(r, fop_info[fop].name);

@@ -17,6 +17,12 @@ struct rpc_server {
  * the replies of all fops without a dict, list or long path. */
 #define RPC_SMALL_REPLY_BYTES 1024
 
+/* A request of connection `c`; `r` is taken over. NULL: no memory. */
+struct rpc_request *request_new(struct rpc_server *s, struct conn *c, struct record *r);
+
+/* inside.c: answers a request that came as a call, with its reply or -errno, and frees the request. */
+void inside_answer(struct rpc_request *req, int err);
+
 /* Sends a `message` that already has its head. Frees the request. */
 void rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,
                          const struct iovec *iov, int iov_count);

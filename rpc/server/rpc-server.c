@@ -3,11 +3,13 @@
 #include "rpc/server/rpc-server.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/zero.h"
 #include "mem/mem-ids.h"
 #include "rpc/server/rpc-server-internal.h"
+#include "rpc/transport/fop-path.h"
 #include "rpc/xdr/cred.h"
 #include "stack/call-pack.h"
 
@@ -65,6 +67,7 @@ static void
 request_free(struct rpc_request *req)
 {
     size_t reserved = req->reply_reserved;
+    struct fop_path *inside = req->inside;
 
     if (req->stk.replied) {
         conn_tell_sent(req->conn, req->stk.replied);
@@ -75,6 +78,7 @@ request_free(struct rpc_request *req)
         conn_unreserve_reply(req->conn, reserved);
     record_release(&req->record); /* may release the connection */
     mem_put_t(MEM_ID_RPC_REQUEST, req);
+    fop_path_unref(inside);
 }
 
 /* ---- a request that waits (stack/call-pack.h) ------------------------------------------------ */
@@ -113,6 +117,7 @@ packed_moved(struct call_stack *stk, struct call_stack *copy, size_t bytes)
 
     record_shrink(&req->record, &rpc_request_of(copy)->record, bytes);
     req->reply_reserved = 0;
+    req->inside = NULL;
 }
 
 static void
@@ -137,12 +142,14 @@ static_assert(sizeof(struct rpc_request) % 8 == 0 && sizeof(struct rpc_request) 
 static void
 begin_args(struct rpc_request *req)
 {
+    if (!req->record.count) /* the call did not come as bytes */
+        return;
     xdr_init(&req->args, req->record.iov[0].iov_base, req->record.iov[0].iov_len, &req->stk.arena);
     req->args.more = req->record.iov + 1;
     req->args.more_count = req->record.count - 1;
 }
 
-static struct rpc_request *
+struct rpc_request *
 request_new(struct rpc_server *s, struct conn *c, struct record *r)
 {
     struct rpc_request *req = mem_get_t(MEM_ID_RPC_REQUEST);
@@ -360,6 +367,10 @@ rpc_reply_error(struct rpc_request *req, enum rpc_accept status)
     char out[RPC_REPLY_ERROR_BYTES_MAX];
 
     assert(status != RPC_SUCCESS);
+    if (req->inside) {
+        inside_answer(req, -ENOTCONN); /* as the client takes such a reply (wire 1.6) */
+        return;
+    }
     rpc_reply_head_sent(req, out, rpc_encode_error(out, req->xid, status), NULL, NULL, 0);
 }
 

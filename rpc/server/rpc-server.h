@@ -18,6 +18,7 @@
 #include "rpc/xdr/xdr.h"
 #include "stack/call-stack.h"
 
+struct fop_path;
 struct rpc_request;
 
 /* Decodes the arguments in the record and answers, now or later, by one of the functions below: exactly
@@ -60,6 +61,8 @@ struct rpc_request {
     const char *cred; /* as received; in the record */
     const struct rpc_program *program_row;
     struct rpc_server *server;
+    struct fop_path *inside; /* the call came as a call, not as bytes (inside.c): a reference; else NULL */
+    struct worker_job job;   /* inside.c's */
     /* Private state of the program, in a struct of its own: zero when the handler is called. (A request is
      * made before its program is known, so there is room for the largest.) Packing the call keeps the state:
      * stack/call-pack.h. */
@@ -127,6 +130,11 @@ rpc_request_of(struct call_stack *stk)
  * has a reference. 0, or as conn_send(); -ENOBUFS: more than RPC_CALLBACK_BYTES_MAX with its head. */
 #define RPC_CALLBACK_BYTES_MAX 8192
 int rpc_callback(struct conn *c, uint32_t procedure, const void *body, size_t bytes);
+
+/* Lets the client of this process that has offered a path with this token (fop-path.h) call the fops of the
+ * request's connection without bytes. Called before the request, a login, is answered. False: there is no
+ * such offer. */
+bool rpc_inside_accept(struct rpc_request *login, const struct gfid *token);
 
 /* Answers a GETSPEC with a volfile's text, or with an -errno and `text` (NULL: no text). The receiver of a
  * volfile must be a guest (conn_set_guest()) before the text is read, so that the receiver learns of the next

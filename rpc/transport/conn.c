@@ -504,6 +504,16 @@ conn_address_slot(const struct conn *c)
     return c->address_slot;
 }
 
+bool
+conn_is_to_self(const struct conn *c)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    return !c->is_tcp && getsockopt(c->src.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           size == sizeof peer && peer.pid == getpid();
+}
+
 int
 conn_local(const struct conn *c, struct sockaddr_storage *out)
 {

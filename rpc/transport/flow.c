@@ -62,12 +62,19 @@ flow_init(struct conn *c)
     CDS_INIT_LIST_HEAD(&c->stalled);
 }
 
+/* References that are no calls. */
+static unsigned
+other_refs(const struct conn *c)
+{
+    return OTHER_REFS + atomic_load_explicit(&c->is_kept, memory_order_relaxed);
+}
+
 bool
 flow_has_calls(const struct conn *c)
 {
     unsigned waiting = REFS(atomic_load(&c->waiting));
 
-    return REFS(atomic_load(&c->held)) > waiting + OTHER_REFS;
+    return REFS(atomic_load(&c->held)) > waiting + other_refs(c);
 }
 
 unsigned
@@ -198,7 +205,7 @@ calls_reach(const struct conn *c, uint64_t held, unsigned part)
     uint64_t waiting = atomic_load(&c->waiting);
     unsigned max = conn_is_trusted(c) ? atomic_load_explicit(&c->calls_max, memory_order_relaxed)
                                       : transport_limits.calls_login;
-    unsigned refs = REFS(held), others = REFS(waiting) + OTHER_REFS;
+    unsigned refs = REFS(held), others = REFS(waiting) + other_refs(c);
     size_t bytes = BYTES(held), apart = BYTES(waiting);
 
     max = max / part ? max / part : 1;
@@ -339,6 +346,13 @@ conn_ref(struct conn *c)
     return c;
 }
 
+struct conn *
+conn_keep(struct conn *c)
+{
+    atomic_store_explicit(&c->is_kept, true, memory_order_relaxed);
+    return conn_ref(c);
+}
+
 void
 conn_unref(struct conn *c)
 {
@@ -350,6 +364,26 @@ flow_hold_record(struct conn *c, struct record *r)
 {
     r->conn = c;
     atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
+}
+
+int
+conn_enter_call(struct conn *c, size_t bytes, struct record *r)
+{
+    if (atomic_load_explicit(&c->is_dead, memory_order_relaxed) || !conn_busy_get(c))
+        return -ENOTCONN;
+    if (atomic_load(&c->pauses) || calls_reach(c, atomic_load(&c->held), 1) || flow_replies_full(c)) {
+        conn_busy_put(c);
+        return -EAGAIN;
+    }
+    *r = (struct record){.bytes = bytes};
+    flow_hold_record(c, r);
+    return 0;
+}
+
+void
+conn_leave_call(struct conn *c)
+{
+    conn_busy_put(c);
 }
 
 /* Copies the record's only piece to a buffer that holds nothing but waiting records, and gives up the

@@ -4,6 +4,7 @@ libkiln_rpc_a_SOURCES += \
 	rpc/transport/conn.c \
 	rpc/transport/dial.c rpc/transport/dial.h \
 	rpc/transport/flow.c rpc/transport/limits.h \
+	rpc/transport/fop-path.c rpc/transport/fop-path.h \
 	rpc/transport/resolve.c rpc/transport/resolve.h \
 	rpc/transport/listener.c \
 	rpc/transport/local-socket.c rpc/transport/local-socket.h \

@@ -58,6 +58,7 @@ struct conn {
     struct tls *tls_unused;
     _Atomic(void *) user;
     atomic_bool is_trusted;
+    atomic_bool is_kept; /* conn_keep() */
     _Atomic uint32_t calls_sent; /* conn_next_xid() */
     atomic_bool is_refused; /* closed by us: records that were cut are not run any more */
     bool is_tcp;

@@ -61,6 +61,14 @@ void record_shrink(struct record *r, struct record *to, size_t bytes);
  * Once a record. */
 bool record_waits(struct record *r);
 
+/* A call of this connection that did not come as bytes (fop-path.h): counts the call like a record of so many
+ * bytes in `r`, which gets no bytes, and keeps handlers of the connection running until conn_leave_call().
+ * 0; -ENOTCONN: the connection has ended; -EAGAIN: too much is under way, so the call must come as bytes. Any
+ * thread. */
+int conn_enter_call(struct conn *c, size_t bytes, struct record *r);
+/* The handler of that call has returned; the call may go on, until record_release(). */
+void conn_leave_call(struct conn *c);
+
 struct transport_ops {
     /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses the connection. */
     int (*accepted)(struct conn *c, void *arg);
@@ -94,6 +102,9 @@ void listener_close(struct listener *l);
 /* Connections are counted: transport holds one reference until `closed` has returned. Takes another
  * reference; the caller must hold a reference already or run in a callback of the connection. Returns `c`. */
 struct conn *conn_ref(struct conn *c);
+/* As conn_ref(), for a reference that lasts as long as the connection's use and is no call; once a
+ * connection. */
+struct conn *conn_keep(struct conn *c);
 /* The last reference frees the connection; `closed` has returned by then. */
 void conn_unref(struct conn *c);
 
@@ -146,6 +157,8 @@ unsigned conn_address_slot(const struct conn *c);
 const char *conn_tls_name(const struct conn *c);
 /* Copies the reason for which TLS ended the connection; "": TLS did not end the connection. */
 void conn_tls_failure(struct conn *c, char *out, size_t size);
+/* Is this process at the other end of the connection, by a unix socket? */
+bool conn_is_to_self(const struct conn *c);
 /* The address of ours that the peer has reached. 0 or -errno. From `accepted` or `record`. */
 int conn_local(const struct conn *c, struct sockaddr_storage *out);
 

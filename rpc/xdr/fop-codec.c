@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "rpc/xdr/fop-codec.h"
 
+#include "mem/iobuf.h"
 #include "rpc/xdr/open-flags.h"
 #include "rpc/xdr/xdr-types.h"
 
@@ -413,4 +414,224 @@ fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *r)
         }
     }
     return x->error;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+#undef CALL
+#undef CALL_OWN
+#undef REPLY
+#undef REPLY_OWN
+
+/* clang-format off */
+static int copy_u32(uint32_t *to, const uint32_t *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_i32(int32_t *to, const int32_t *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_u64(uint64_t *to, const uint64_t *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_i64(int64_t *to, const int64_t *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_narrow(uint64_t *to, const uint64_t *v, struct arena *a) { (void)a; *to = (uint32_t)*v; return 0; }
+static int copy_flag64(uint32_t *to, const uint32_t *v, struct arena *a) { (void)a; *to = *v != 0; return 0; }
+static int copy_gfid(struct gfid *to, const struct gfid *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_iatt(struct iatt *to, const struct iatt *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_statvfs(struct statvfs *to, const struct statvfs *v, struct arena *a) { (void)a; *to = *v; return 0; }
+static int copy_lease(struct fop_lease *to, const struct fop_lease *v, struct arena *a) { (void)a; *to = *v; return 0; }
+/* clang-format on */
+
+/* Keeps only the flags that the wire has. */
+static int
+copy_open_flags(uint32_t *to, const uint32_t *v, struct arena *a)
+{
+    (void)a;
+    *to = open_flags_from_wire(open_flags_to_wire(*v));
+    return 0;
+}
+
+static int
+copy_text(const char **to, const char *text, struct arena *a, size_t max, int err)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len > max)
+        return err;
+    *to = arena_dup(a, text ? text : "", len);
+    return *to ? 0 : -ENOMEM;
+}
+
+static int
+copy_name(const char **to, const char *const *v, struct arena *a)
+{
+    return copy_text(to, *v, a, FOP_NAME_MAX, -ENAMETOOLONG);
+}
+
+static int
+copy_key(const char **to, const char *const *v, struct arena *a)
+{
+    return copy_text(to, *v, a, FOP_KEY_NAME_MAX, -ENAMETOOLONG);
+}
+
+static int
+copy_linkname(const char **to, const char *const *v, struct arena *a)
+{
+    return copy_text(to, *v, a, FOP_LINKNAME_MAX, -ENAMETOOLONG);
+}
+
+static int
+copy_domain(const char **to, const char *const *v, struct arena *a)
+{
+    return copy_text(to, *v, a, FOP_LOCK_DOMAIN_MAX, -EINVAL);
+}
+
+static int
+copy_flock(struct fop_flock *to, const struct fop_flock *v, struct arena *a)
+{
+    *to = *v;
+    if (v->owner.len > LK_OWNER_MAX)
+        return -EBADMSG;
+    to->owner.bytes = v->owner.len ? (const uint8_t *)arena_dup(a, v->owner.bytes, v->owner.len) : NULL;
+    return v->owner.len && !to->owner.bytes ? -ENOMEM : 0;
+}
+
+static int
+copy_locks(struct active_lock **to, struct active_lock *const *v, struct arena *a)
+{
+    for (const struct active_lock *l = *v; l; l = l->next, to = &(*to)->next) {
+        struct active_lock *copy = arena_alloc(a, sizeof *copy);
+        int err = copy ? 0 : -ENOMEM;
+
+        if (err)
+            return err;
+        *copy = (struct active_lock){.flags = l->flags};
+        *to = copy;
+        err = copy_flock(&copy->flock, &l->flock, a);
+        err = err ? err : copy_text(&copy->client_uid, l->client_uid, a, FOP_KEY_NAME_MAX, -EBADMSG);
+        if (err)
+            return err;
+    }
+    *to = NULL;
+    return 0;
+}
+
+static int
+copy_dict(struct dict **to, struct dict *const *v, struct arena *a)
+{
+    int err = 0;
+
+    *to = dict_dup(*v, a, &err);
+    return err;
+}
+
+static int
+copy_entries(struct dirent_entry **to, const struct dirent_entry *e, struct arena *a, bool has_iatt)
+{
+    for (; e; e = e->next, to = &(*to)->next) {
+        struct dirent_entry *copy = arena_alloc(a, sizeof *copy);
+
+        if (!copy)
+            return -ENOMEM;
+        *copy = (struct dirent_entry){.ino = e->ino, .off = e->off, .type = e->type, .name_len = e->name_len};
+        *to = copy;
+        copy->name = arena_dup(a, e->name, e->name_len);
+        int err = copy->name ? 0 : -ENOMEM;
+        if (has_iatt && !err) {
+            copy->iatt = e->iatt;
+            err = copy_dict(&copy->dict, &e->dict, a);
+        }
+        if (err)
+            return err;
+    }
+    *to = NULL;
+    return 0;
+}
+
+static int
+copy_dirents(struct dirent_entry **to, struct dirent_entry *const *v, struct arena *a)
+{
+    return copy_entries(to, *v, a, false);
+}
+
+static int
+copy_dirents_iatt(struct dirent_entry **to, struct dirent_entry *const *v, struct arena *a)
+{
+    return copy_entries(to, *v, a, true);
+}
+
+static int
+copy_payload(struct fop_call *out, const struct fop_call *src)
+{
+    memcpy(out->payload, src->payload, sizeof out->payload);
+    out->payload_count = src->payload_count;
+    out->payload_bytes = src->payload_bytes;
+    return out->payload_bytes == out->size ? 0 : -EINVAL;
+}
+
+int
+fop_copy_call(enum fop fop, const struct fop_call *src, struct fop_call *out, struct arena *a)
+{
+    int err = 0;
+
+    out->fop = fop;
+    if (fop == FOP_compound)
+        return -EBADMSG;
+    for (const uint8_t *field = call_fields[fop]; *field != CALL_END && !err; field++) {
+        switch ((enum call_field)field[0]) {
+#define CALL(field, type, member)                                                                            \
+    case CALL_##field:                                                                                       \
+        err = copy_##type(&out->member, &src->member, a);                                                    \
+        break;
+#define CALL_OWN(field)
+#define REPLY(field, type, member)
+#define REPLY_OWN(field)
+#include "rpc/xdr/fop-fields.def"
+#undef CALL
+#undef REPLY
+        case CALL_PAYLOAD:
+            err = copy_payload(out, src);
+            break;
+        case CALL_END:
+            break;
+        }
+    }
+    return err;
+}
+
+#define CALL(field, type, member)
+
+static void
+copy_read_bytes(struct fop_reply *out, const struct fop_reply *src)
+{
+    if (src->op_ret <= 0)
+        return;
+    out->iobuf = iobuf_ref(src->iobuf);
+    out->payload = src->payload;
+}
+
+int
+fop_copy_reply(enum fop fop, const struct fop_reply *src, struct fop_reply *out, struct arena *a)
+{
+    const struct fop_reply *r = results_of(src);
+    int err;
+
+    *out = (struct fop_reply){.op_ret = src->op_ret, .op_errno = src->op_errno};
+    err = fop == FOP_null ? 0 : copy_dict(&out->xdata, &src->xdata, a);
+    for (const uint8_t *field = reply_fields[fop]; *field != REPLY_END && !err; field++) {
+        switch ((enum reply_field)field[0]) {
+#define REPLY(field, type, member)                                                                           \
+    case REPLY_##field:                                                                                      \
+        err = copy_##type(&out->member, &r->member, a);                                                      \
+        break;
+#include "rpc/xdr/fop-fields.def"
+#undef REPLY
+        case REPLY_RCHECKSUM:
+            out->checksum_flags = r->checksum_flags;
+            out->weak = r->weak;
+            memcpy(out->strong, r->strong, sizeof out->strong);
+            break;
+        case REPLY_PAYLOAD:
+            copy_read_bytes(out, r);
+            break;
+        case REPLY_XDATA_HERE:
+        case REPLY_SIZE_OF_PAYLOAD:
+        case REPLY_END:
+            break;
+        }
+    }
+    return err;
 }

@@ -44,4 +44,16 @@ size_t fop_call_size(enum fop fop, const struct fop_call *call);
  * more bytes. 0, -EBADMSG, -ENOMEM, -EINVAL. */
 int fop_decode_reply(enum fop fop, struct xdr *x, struct fop_reply *reply);
 
+/* ---- without bytes --------------------------------------------------------------------------- */
+
+/* Copies the fields that the fop has on the wire, by the bounds of fop_decode_call(), as if `src` had been
+ * encoded and decoded; `out` must be zeroed. Texts, lists and dicts are copied to `a`. The payload's pieces
+ * still point to the bytes of `src`. 0, -ENOMEM, -ENAMETOOLONG, -EINVAL, or -EBADMSG for COMPOUND. Any
+ * thread. */
+int fop_copy_call(enum fop fop, const struct fop_call *src, struct fop_call *out, struct arena *a);
+/* The same for the results of a reply, by the rules of fop_encode_reply(). readv: out->iobuf is a new
+ * reference to the buffer of `src`, to which out->payload points. 0 or -ENOMEM: `out` then has no reference.
+ * */
+int fop_copy_reply(enum fop fop, const struct fop_reply *src, struct fop_reply *out, struct arena *a);
+
 #endif

@@ -7,6 +7,8 @@
 
 #include "data/dict.h"
 #include "rpc/xdr/fop-codec.h"
+
+#include "mem/iobuf.h"
 #include "rpc/xdr/test-random-fop.h"
 #include "rpc/xdr/test-vector.h"
 #include "rpc/xdr/xdr-types.h"
@@ -22,6 +24,7 @@ setup(void)
 {
     ck_assert_int_eq(arena_pools_init(), 0);
     ck_assert_int_eq(dict_pools_init(), 0);
+    ck_assert_int_eq(iobuf_pools_init(), 0);
 }
 
 static void
@@ -397,6 +400,85 @@ START_TEST(every_reply_round_trips)
 }
 END_TEST
 
+/* A copy must not differ from the result of encoding and decoding. */
+START_TEST(a_copied_call_encodes_to_the_same_bytes)
+{
+    static char bytes[ROOM], again[ROOM];
+    uint64_t seed = 3;
+
+    for (enum fop fop = FOP_stat; fop < FOP_COUNT; fop++) {
+        if (fop == FOP_compound)
+            continue;
+        for (int round = 0; round < 20; round++) {
+            struct fop_call call, copy = {0};
+            struct arena other = {0};
+            struct xdr x, y;
+
+            random_call(&call, &arena, &seed);
+            if (fop == FOP_writev || fop == FOP_put)
+                call.size = call.payload_bytes;
+            xdr_init(&x, bytes, ROOM, NULL);
+            ck_assert_int_eq(fop_encode_call(fop, &x, &call), 0);
+            ck_assert_msg(fop_copy_call(fop, &call, &copy, &other) == 0, "fop %d", fop);
+            arena_release(&arena); /* the copy has no pointer to it, except the payload's */
+            xdr_init(&y, again, ROOM, NULL);
+            ck_assert_int_eq(fop_encode_call(fop, &y, &copy), 0);
+            ck_assert_uint_eq((size_t)(y.at - again), (size_t)(x.at - bytes));
+            ck_assert_mem_eq(again, bytes, (size_t)(x.at - bytes));
+            arena_release(&other);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_copied_reply_encodes_to_the_same_bytes)
+{
+    static char bytes[ROOM], again[ROOM];
+    uint64_t seed = 4;
+
+    for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++) {
+        for (int round = 0; round < 20; round++) {
+            struct iobuf *buf = iobuf_get(64);
+            struct fop_reply reply, copy;
+            struct arena other = {0};
+            struct xdr x, y;
+
+            random_reply(&reply, &arena, &seed);
+            reply.op_ret = round % 4 == 0 ? -1 : fop == FOP_readv ? 64 : reply.op_ret;
+            reply.iobuf = buf;
+            reply.payload = (struct iovec){buf->bytes, 64};
+            xdr_init(&x, bytes, ROOM, NULL);
+            ck_assert_int_eq(fop_encode_reply(fop, &x, &reply), 0);
+            ck_assert_int_eq(fop_copy_reply(fop, &reply, &copy, &other), 0);
+            ck_assert_ptr_eq(copy.iobuf, fop == FOP_readv && reply.op_ret > 0 ? buf : NULL);
+            iobuf_unref(copy.iobuf);
+            arena_release(&arena);
+            xdr_init(&y, again, ROOM, NULL);
+            ck_assert_int_eq(fop_encode_reply(fop, &y, &copy), 0);
+            ck_assert_uint_eq((size_t)(y.at - again), (size_t)(x.at - bytes));
+            ck_assert_mem_eq(again, bytes, (size_t)(x.at - bytes));
+            arena_release(&other);
+            iobuf_unref(buf);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_copied_call_has_the_bounds_of_a_decoded_call)
+{
+    char name[FOP_KEY_NAME_MAX + 2];
+    struct fop_call call = {.name = name, .volume = name}, copy = {0};
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    ck_assert_int_eq(fop_copy_call(FOP_mkdir, &call, &copy, &arena), -ENAMETOOLONG);
+    ck_assert_int_eq(fop_copy_call(FOP_getxattr, &call, &copy, &arena), -ENAMETOOLONG);
+    ck_assert_int_eq(fop_copy_call(FOP_inodelk, &call, &copy, &arena), -EINVAL);
+    ck_assert_int_eq(fop_copy_call(FOP_compound, &call, &copy, &arena), -EBADMSG);
+    ck_assert_int_eq(fop_copy_call(FOP_writev, &(struct fop_call){.size = 5}, &copy, &arena), -EINVAL);
+}
+END_TEST
+
 /* Decodes from an allocation of exactly `n` bytes, so that ASan reports a read behind the bytes. */
 static int
 decode_call_of(enum fop fop, const char *bytes, size_t n)
@@ -636,6 +718,9 @@ test_suite(void)
     tcase_add_test(tc, error_replies_have_the_full_layout);
     tcase_add_test(tc, every_call_round_trips);
     tcase_add_test(tc, every_reply_round_trips);
+    tcase_add_test(tc, a_copied_call_encodes_to_the_same_bytes);
+    tcase_add_test(tc, a_copied_reply_encodes_to_the_same_bytes);
+    tcase_add_test(tc, a_copied_call_has_the_bounds_of_a_decoded_call);
     tcase_add_test(tc, every_truncation_is_refused);
     tcase_add_test(tc, flipped_bits_do_no_harm);
     tcase_add_test(tc, a_write_may_come_in_pieces);

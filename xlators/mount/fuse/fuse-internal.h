@@ -51,6 +51,7 @@ struct fuse_conf {
     char *kernel_options; /* names of mount(2) flags, separated by commas */
     bool is_read_only, acl, folder_attributes, skips_synced_fsync, handles_killpriv, is_told;
     bool writes_back; /* the kernel caches writes */
+    bool is_inside; /* calls to bricks may block the thread that reads the device */
     bool takes_over; /* will take over the mount point of another graph: fuse_switch() */
     int direct_io;   /* enum */
     int64_t client_pid; /* pid of all callers, as bricks see it; 0: the callers' own */
@@ -68,6 +69,11 @@ struct fuse_mount {
     atomic_uint running; /* number of tasks, except those that wait for locks */
     struct fuse_session *se;
     struct event_source device;
+    /* is_inside: reads on while a worker is stuck in a request; see device_want_help() */
+    struct worker_job help;
+    atomic_bool needs_help, is_help_posted;
+    unsigned helps; /* posted or running; under device_lock */
+    pthread_cond_t helps_ended;
     atomic_bool is_mounted;
     atomic_bool has_ended;  /* `unmounted` was called */
     atomic_bool kills_privs; /* the kernel leaves clearing set-id bits to us: privs.c */

@@ -42,6 +42,7 @@ static const struct option fuse_options[] = {
     OPT_STR(struct fuse_conf, negative_timeout, "negative-timeout", "0"),
     OPT_STR(struct fuse_conf, kernel_options, "kernel-options", ""),
     OPT_BOOL(struct fuse_conf, takes_over, "takes-over", "off"),
+    OPT_BOOL(struct fuse_conf, is_inside, "inside", "off"),
     OPT_BOOL(struct fuse_conf, is_read_only, "read-only", "off"),
     OPT_BOOL(struct fuse_conf, acl, "acl", "off"),
     OPT_BOOL(struct fuse_conf, folder_attributes, "folder-attributes", "on"),
@@ -170,6 +171,8 @@ buffer_put(struct iobuf *buf)
  * functions that libfuse calls, outside of coroutines. */
 static __thread struct iobuf *reading;
 
+static void device_ready(struct event_source *src, uint32_t events);
+
 struct iobuf *
 device_take_buffer(const char *bytes)
 {
@@ -188,6 +191,38 @@ mount_ended(struct fuse_mount *m)
         tell_unmounted(m->xl->graph);
 }
 
+/* A request is about to run whose calls may block this worker (rpc/server/inside.c): the requests behind it
+ * have had their event already. The job runs on this worker after its present work; if the worker gets
+ * stuck, the watchdog gives the job to another worker (event/worker.h), which reads on. */
+static void
+device_want_help(struct fuse_mount *m)
+{
+    atomic_store(&m->needs_help, true);
+    if (atomic_exchange(&m->is_help_posted, true))
+        return;
+    pthread_mutex_lock(&m->device_lock);
+    m->helps++;
+    pthread_mutex_unlock(&m->device_lock);
+    worker_post(&m->help);
+}
+
+static void
+device_help(struct worker_job *job)
+{
+    struct fuse_mount *m = caa_container_of(job, struct fuse_mount, help);
+
+    atomic_store(&m->is_help_posted, false);
+    pthread_mutex_lock(&m->device_lock);
+    bool reads = m->is_reading;
+    pthread_mutex_unlock(&m->device_lock);
+    if (reads && atomic_exchange(&m->needs_help, false))
+        device_ready(&m->device, EPOLLIN);
+    pthread_mutex_lock(&m->device_lock);
+    m->helps--;
+    pthread_cond_broadcast(&m->helps_ended);
+    pthread_mutex_unlock(&m->device_lock);
+}
+
 /* Reads and handles a request. Returns false if there is no request, or after the end. ENOENT: the request
  * was withdrawn between arrival and read. */
 static bool
@@ -196,6 +231,8 @@ read_request(struct fuse_mount *m, char *bytes)
     ssize_t n = read(m->device.fd, bytes, DEVICE_BUFFER_BYTES);
 
     if (n > 0) {
+        if (fuse_conf(m)->is_inside)
+            device_want_help(m);
         if (meta_answers(m, bytes, (size_t)n))
             return true;
         privs_look(m, bytes, (size_t)n);
@@ -208,6 +245,7 @@ read_request(struct fuse_mount *m, char *bytes)
         return true;
     if (err != EAGAIN)
         mount_ended(m);
+    atomic_store(&m->needs_help, false); /* no request is left behind */
     return false;
 }
 
@@ -347,6 +385,10 @@ device_pause(struct fuse_mount *m)
     pthread_mutex_unlock(&m->device_lock);
     if (was_reading)
         event_remove(&m->device);
+    pthread_mutex_lock(&m->device_lock);
+    while (m->helps)
+        pthread_cond_wait(&m->helps_ended, &m->device_lock);
+    pthread_mutex_unlock(&m->device_lock);
     return was_reading;
 }
 
@@ -538,6 +580,7 @@ fuse_fini(struct xlator *xl)
     meta_forget(m);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->device_lock);
+    pthread_cond_destroy(&m->helps_ended);
     free(m);
 }
 
@@ -552,6 +595,8 @@ make_mount(struct xlator *xl, struct reason *why)
     xl->private = m;
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->device_lock, NULL);
+    pthread_cond_init(&m->helps_ended, NULL);
+    m->help.run = device_help;
     CDS_INIT_LIST_HEAD(&m->files);
     CDS_INIT_LIST_HEAD(&m->parked);
     int err = take_conf(m, why), owner = err ? 0 : mem_owner_new(fuse_conf(m)->mountpoint);

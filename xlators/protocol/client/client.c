@@ -57,6 +57,7 @@ static const struct option client_options[] = {
     OPT_BOOL(struct client_conf, strips_o_direct, "filter-O_DIRECT", "off"),
     OPT_BOOL(struct client_conf, any_port, "client-bind-insecure", "on"),
     OPT_BOOL(struct client_conf, local_socket, "local-socket", "on"),
+    OPT_BOOL(struct client_conf, inside, "inside", "off"),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
     TLS_OPTIONS(struct client_conf, tls),
     OPT_IGNORED("event-threads"),
@@ -613,7 +614,8 @@ make_peer(struct client *c, const struct brick_peer_text *texts, unsigned text_c
                           .wants_local = conf->local_socket,
                           .tls = c->tls},
                 .ping_timeout_s = (unsigned)conf->ping_timeout_s,
-                .call_timeout_s = (unsigned)conf->call_timeout_s},
+                .call_timeout_s = (unsigned)conf->call_timeout_s,
+                .is_inside = conf->inside},
         .brick = conf->brick,
         .process_uuid = uuid,
         .process_name = "fuse",
@@ -732,6 +734,7 @@ client_dump(struct xlator *xl, struct dump *d)
     dump_line(d, "brick", "%s:%s", conf->host, conf->brick);
     dump_line(d, "connected", "%d", atomic_load(&c->is_serving) ? 1 : 0);
     dump_line(d, "state", "%s", stats.state);
+    dump_line(d, "inside", "%d", peer && rpc_client_is_inside(brick_peer_client(peer)) ? 1 : 0);
     dump_line(d, "fds", "%u", fds);
     dump_line(d, "calls-waiting", "%u", stats.waiting);
     dump_line(d, "connections", "%llu", (unsigned long long)stats.connects);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "rpc/transport/fop-path.h"
 #include "rpc/xdr/cred.h"
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
@@ -115,6 +116,12 @@ accept_login(struct login *l, const struct brick_client *client)
         err = dict_set_int(d, DICT_KEY_REMOVALS_PASS, 1);
     if (!err) /* ... and may keep a lock on a folder's names until another client waits for the lock */
         err = dict_set_int(d, DICT_KEY_NAMES_NOTICES, 1);
+    struct gfid token; /* of a client in this process that offers to call without bytes */
+    const struct dict_pair *inside = dict_find_text(l->args, FOP_PATH_KEY);
+
+    if (inside && (inside->type == DICT_STR || inside->type == DICT_UNTYPED) &&
+        inside->len == GFID_TEXT_SIZE && !gfid_parse(inside->v.bytes, GFID_TEXT_SIZE - 1, &token))
+        (void)rpc_inside_accept(l->req, &token); /* else the client's fops come as bytes */
     (void)err; /* current clients need none of these keys (wire 3.3) */
     reply_common(l->req, &reply);
 }
