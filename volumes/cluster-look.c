@@ -8,6 +8,7 @@
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
 #include "volumes/cluster.h"
+#include "volumes/heal-pending.h"
 #include "volumes/verbs-internal.h"
 #include "volumes/volume.h"
 #include "volumes/volumes.h"
@@ -142,6 +143,76 @@ merge_volume(json_t *volume, void *arg)
     }
 }
 
+/* ---- split-brain ----------------------------------------------------------------------------- */
+
+/* Adds the accusations of one brick to those of its set: {gfid: [mask, mask, mask]}. */
+static void
+add_accused(json_t *of_set, const json_t *brick)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(brick, "accused"), i, one)
+    {
+        const char *gfid = json_string_value(json_array_get(one, 0));
+        json_t *sum = gfid ? json_object_get(of_set, gfid) : NULL;
+
+        if (gfid && !sum && json_object_set_new(of_set, gfid, sum = json_pack("[iii]", 0, 0, 0)))
+            continue;
+        for (size_t k = 0; sum && k < HEAL_PENDING_KINDS; k++)
+            json_array_set_new(sum, k,
+                               json_integer(json_integer_value(json_array_get(sum, k)) |
+                                            json_integer_value(json_array_get(one, k + 1))));
+    }
+}
+
+/* Moves the entries of a brick that are in split-brain, by the accusations of all bricks of the set, to its
+ * list of such entries. */
+static void
+judge_brick(const struct volume *v, json_t *brick, const json_t *of_set)
+{
+    json_t *entries = json_object_get(brick, "entries"), *split = json_object_get(brick, "split_brain"), *one;
+    json_int_t count = json_integer_value(json_object_get(brick, "split_brain_count"));
+    size_t i;
+
+    json_array_foreach(json_object_get(brick, "accused"), i, one)
+    {
+        const char *gfid = json_string_value(json_array_get(one, 0));
+        const json_t *sum = gfid ? json_object_get(of_set, gfid) : NULL;
+        unsigned accused[HEAL_PENDING_KINDS];
+
+        for (size_t k = 0; k < HEAL_PENDING_KINDS; k++)
+            accused[k] = (unsigned)json_integer_value(json_array_get(sum, k));
+        if (!sum || !heal_pending_is_split(v, accused))
+            continue;
+        json_array_append(split, json_array_get(entries, i));
+        count++;
+    }
+    if (json_object_get(brick, "accused"))
+        json_object_set_new(brick, "split_brain_count", json_integer(count));
+    json_object_del(brick, "accused");
+}
+
+static void
+judge_volume(json_t *volume)
+{
+    struct problem why;
+    const char *name = json_string_value(json_object_get(volume, "name"));
+    struct volume *v = volumes_find(name ? name : "", &why);
+    json_t *bricks = json_object_get(volume, "bricks");
+
+    for (size_t first = 0; v && first < json_array_size(bricks); first += v->replica) {
+        json_t *of_set = json_object();
+
+        for (size_t i = first; i < first + v->replica; i++)
+            add_accused(of_set, json_array_get(bricks, i));
+        for (size_t i = first; i < first + v->replica; i++)
+            judge_brick(v, json_array_get(bricks, i), of_set);
+        json_decref(of_set);
+    }
+    volume_free(v);
+}
+
 /* Heals other than info are the business of the host that heals the volume. */
 static bool
 is_for_healer(const char *verb, const json_t *args)
@@ -195,6 +266,8 @@ cluster_look(const char *verb, json_t *args, json_t **out, struct problem *why)
         each_volume(*out, merge_volume, &l.asks[i]);
     cluster_asks_end(l.asks, l.count);
     free(l.asks);
+    if (*out && strcmp(verb, "volume-heal") == 0)
+        judge_volume(*out);
     json_decref(mine);
     return *out ? 0 : problem_no_memory(why);
 }

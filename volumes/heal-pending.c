@@ -97,7 +97,7 @@ is_in(const char *brick, const char *index, const char *name)
 
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
-enum { DATA, METADATA, ENTRY, WORDS }; /* indices of the counts of pending changes */
+enum { DATA, METADATA, ENTRY, WORDS = HEAL_PENDING_KINDS }; /* indices of the counts of pending changes */
 
 /* Collects the accusations by brick `from` of the set: sets bit B of accused[w] for each brick B that
  * missed changes of kind w. */
@@ -123,8 +123,8 @@ add_accusations(const struct volume *v, unsigned first, unsigned from, const cha
 
 /* Tells whether no brick of the set is good enough to heal the others. Pending entry changes do not count:
  * the bricks' folders are merged, except for names (see add_split_names()). */
-static bool
-is_entry_split(const struct volume *v, const unsigned accused[WORDS])
+bool
+heal_pending_is_split(const struct volume *v, const unsigned accused[HEAL_PENDING_KINDS])
 {
     const unsigned all = (1u << v->replica) - 1;
     const unsigned with_data = v->has_arbiter ? all >> 1 : all;
@@ -164,7 +164,7 @@ struct pending {
     const struct volume *v;
     unsigned brick;
     const char *path; /* of the brick */
-    json_t *entries, *split, *under_heal, *failed;
+    json_t *entries, *split, *under_heal, *failed, *accused;
     const json_t *judged, *faults;
     json_int_t count, split_count;
     unsigned looked; /* number of names compared so far */
@@ -227,12 +227,15 @@ add_entry(struct pending *p, const char *gfid)
         return 0;
     for (unsigned from = 0; from < p->v->replica; from++)
         add_accusations(p->v, first, from, gfid, accused);
+    if (is_named)
+        json_array_append_new(p->accused, json_pack("[siii]", gfid, (int)accused[DATA],
+                                                    (int)accused[METADATA], (int)accused[ENTRY]));
     json_t *name = entry_name(p->path, gfid);
     if (is_judged && is_named && need == CRAWL_UNDER_HEAL)
         json_array_append(p->under_heal, name);
     else if (fault && is_named)
         json_object_set(p->failed, json_string_value(name), fault);
-    int err = add_name(p, name, is_entry_split(p->v, accused));
+    int err = add_name(p, name, heal_pending_is_split(p->v, accused));
     bool are_all_accused = accused[ENTRY] == (1u << p->v->replica) - 1;
 
     /* with a brick that is not accused, its names are right */
@@ -307,6 +310,7 @@ heal_pending_of_brick(const struct volume *v, unsigned brick, const json_t *judg
                         .split = json_array(),
                         .under_heal = json_array(),
                         .failed = json_object(),
+                        .accused = json_array(),
                         .judged = judged,
                         .faults = faults};
     struct stat st;
@@ -314,10 +318,15 @@ heal_pending_of_brick(const struct volume *v, unsigned brick, const json_t *judg
 
     err = err ? err : add_index(&p, "xattrop", NULL);
     err = err ? err : add_index(&p, "dirty", "xattrop");
+    if (!err && !*brick_host_own()) { /* all bricks were looked at */
+        json_decref(p.accused);
+        p.accused = NULL;
+    }
     if (!err)
-        return json_pack("{sI sI so so so so}", "count", p.count, "split_brain_count", p.split_count,
+        return json_pack("{sI sI so so so so so*}", "count", p.count, "split_brain_count", p.split_count,
                          "entries", p.entries, "split_brain", p.split, "under_heal", p.under_heal, "failed",
-                         p.failed);
+                         p.failed, "accused", p.accused);
+    json_decref(p.accused);
     json_decref(p.entries);
     json_decref(p.split);
     json_decref(p.under_heal);

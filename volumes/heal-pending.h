@@ -30,12 +30,22 @@ json_t *heal_pending_gfids(const char *brick);
  * are left out. NULL, or no member: the entry counts. `faults` has the text of the latest failed heal for
  * each gfid. Both may be NULL.
  *
+ * With a store only bricks of this host are looked at, and "accused" has [gfid, mask, mask, mask] for each of
+ * "entries": the bricks of the set that bricks of this host accuse of missing data, metadata and names. The
+ * host that puts the answers together judges by the masks of all bricks (heal_pending_is_split()).
+ *
  * An entry is in split-brain if another brick accuses (in its pending xattrs) each brick of the set of
  * missing changes of data or metadata. Names under which the bricks hold different objects are entries of
  * their own; at most HEAL_PENDING_LOOKED_MAX names are compared, in folders with pending entry changes.
  */
 json_t *heal_pending_of_brick(const struct volume *v, unsigned brick, const json_t *judged,
                               const json_t *faults);
+
+enum { HEAL_PENDING_KINDS = 3 };
+/* Tells whether no brick of the set is good enough to heal the others: bit B of accused[0] and accused[1] is
+ * set if a brick accuses brick B of missing changes of data, and of metadata. Pending changes of names do not
+ * count. */
+bool heal_pending_is_split(const struct volume *v, const unsigned accused[HEAL_PENDING_KINDS]);
 
 /* Returns the number of objects that the brick accuses other bricks of having missed, or -errno if its
  * index cannot be read. */
