@@ -52,7 +52,7 @@ const struct verb verbs[] = {
      "kilnd sets all of them, or none. kiln volume get NAME all shows the keys. tls on stands for server.ssl "
      "on\n"
      "client.ssl on: encrypt the volume; its bricks start anew. A list of auth.allow or auth.reject that\n"
-     "would disconnect clients needs --force.",
+     "would disconnect clients needs --force. NAME all: options of kilnd's memory pools, as kiln pools set.",
      3, -1, volume_set},
     {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},
     {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset},

@@ -566,13 +566,16 @@ volume_set(const struct verb *v, int argc, char **argv)
         json_decref(options);
         return usage(v, "'%s' has no value", argv[argc - 1]);
     }
+    bool is_process = strcmp(argv[0], "all") == 0; /* no volume has this name */
     for (int i = 1; i + 1 < argc; i += 2) {
-        bool is_tls = strcmp(argv[i], "tls") == 0; /* stands for the options of both sides */
+        bool is_tls = !is_process && strcmp(argv[i], "tls") == 0; /* stands for the options of both sides */
 
         json_object_set_new(options, is_tls ? "server.ssl" : argv[i], json_string(argv[i + 1]));
         if (is_tls)
             json_object_set_new(options, "client.ssl", json_string(argv[i + 1]));
     }
+    if (is_process)
+        return ask_and_say("pools", json_pack("{so}", "set", options), "memory pools of kilnd: set");
     return ask_and_say("volume-set", json_pack("{ss so sb}", "name", argv[0], "options", options, "force",
                                                (int)is_forced),
                        "volume %s: set", argv[0]);

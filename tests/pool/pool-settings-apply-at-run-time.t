@@ -53,6 +53,10 @@ is "$(figure sweep-interval-ms) $(figure cap-bytes)" "30000 $((96 << 20))" "kiln
 is "$(figure sweep-interval-ms "${of_mount[@]}")" 40000 "kiln-mount's command line sets the period"
 t "kiln sets kilnd's period" kiln pools set sweep 1s
 is "$(figure sweep-interval-ms)" 1000 "kilnd has the new period"
+t "kiln set all sets kilnd's period and cap" kiln set all sweep 2s cap 80M
+is "$(figure sweep-interval-ms) $(figure cap-bytes)" "2000 $((80 << 20))" "kilnd has the period and the cap of kiln set all"
+t_not "kiln set all refuses an option of a volume" kiln set all network.ping-timeout 10
+kiln set all sweep 1s cap 96M >/dev/null
 t "kiln sets kiln-mount's period" kiln pools mount "$mnt" set sweep 1s
 is "$(figure sweep-interval-ms "${of_mount[@]}")" 1000 "kiln-mount has the new period"
 t "kiln sets the policies" bash -c "'$KILN' pools set release keep && '$KILN' pools set stacks drop && '$KILN' pools mount '$mnt' set stacks keep"
