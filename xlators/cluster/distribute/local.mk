@@ -52,3 +52,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-distribute-states
 xlators_cluster_distribute_test_distribute_states_SOURCES = xlators/cluster/distribute/test-distribute-states.c $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_states_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_states_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-rebalance
+xlators_cluster_distribute_test_distribute_rebalance_SOURCES = xlators/cluster/distribute/test-distribute-rebalance.c $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_rebalance_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_distribute_rebalance_LDADD = $(TEST_LIBS)
