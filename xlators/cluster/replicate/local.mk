@@ -106,3 +106,9 @@ xlators_cluster_replicate_test_replicate_lies_SOURCES = xlators/cluster/replicat
 	$(TEST_REPLICA_CHANGES) $(TEST_LIES) $(TEST_STARVING)
 xlators_cluster_replicate_test_replicate_lies_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_lies_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-new-files
+xlators_cluster_replicate_test_replicate_new_files_SOURCES = xlators/cluster/replicate/test-replicate-new-files.c \
+	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_new_files_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_new_files_LDADD = $(TEST_LIBS)

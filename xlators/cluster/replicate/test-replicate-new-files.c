@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The lives of new files and folders, whose locks are taken before the first change needs them: files are
+ * made, written, changed and closed several times in turn, so that the layer expects each next change. Each
+ * life with a fault at each of its calls, with each allocation failing, and with options that switch the
+ * locks off. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/test-must.h"
+#include "xlators/cluster/replicate/test-replica-changes.h"
+#include "xlators/cluster/replicate/test-replicas.h"
+
+static const char *new_name;
+static uint8_t new_number;
+static uint32_t new_flags;
+
+static void
+fill_new(struct call_stack *stk)
+{
+    struct gfid gfid = {.b = {0xcc, [15] = new_number}};
+
+    stk->call.loc = (struct loc){.parent = replica_inode("/d"), .name = new_name};
+    stk->call.mode = stk->call.fop == FOP_mkdir ? 0755 : S_IFREG | 0644;
+    stk->call.flags = new_flags;
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
+}
+
+static void
+fill_change(struct call_stack *stk)
+{
+    struct gfid gfid = {.b = {0xcc, [15] = new_number}};
+    struct iatt a = {.gfid = gfid, .mode = stk->call.fop == FOP_setxattr ? S_IFDIR | 0755 : S_IFREG | 0644};
+
+    if (fop_info[stk->call.fop].traits & FOP_BY_FD)
+        stk->call.fd = fd_ref(scene.fd);
+    else
+        stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &a);
+    stk->call.valid = SETATTR_MODE;
+    stk->call.stbuf.mode = 0600;
+    stk->call.dict = dict_new(&stk->arena);
+    must(dict_set_text(stk->call.dict, "user.layout", DICT_PTR, "1", 1) == 0);
+    if (stk->call.fop == FOP_writev) {
+        stk->call.payload[0] = (struct iovec){(char *)"new contents", 12};
+        stk->call.payload_count = 1;
+        stk->call.payload_bytes = stk->call.size = 12;
+    }
+}
+
+/* Makes, changes and closes one object. `how`: bits of the changes. */
+static void
+live(unsigned n, unsigned how)
+{
+    char name[8];
+
+    snprintf(name, sizeof name, "n%u", n);
+    new_name = name;
+    new_number = (uint8_t)(50 + n);
+    new_flags = how & 1 ? O_RDONLY | O_CREAT : O_RDWR | O_CREAT;
+    if (how & 8) {
+        if (scene_call(FOP_mkdir, fill_new, 0) == 0 && how & 2)
+            (void)scene_call(FOP_setxattr, fill_change, 0);
+        return;
+    }
+    if (scene_call(FOP_create, fill_new, 0) < 0)
+        return;
+    if (how & 2 && !(how & 1))
+        (void)scene_call(FOP_writev, fill_change, 0);
+    if (how & 4)
+        (void)scene_call(FOP_setattr, fill_change, 0);
+    if (how & 2)
+        (void)scene_call(FOP_flush, fill_change, 0);
+    fd_unref(scene.fd);
+    scene.fd = NULL;
+    scene_run(0);
+}
+
+static const char *const option_sets[] = {"", " option lock-new-files off\n", " option eager-lock off\n",
+                                          " option metadata-lock-kept-ms 0\n option post-op-delay-secs 0\n",
+                                          " option share-entry-lock off\n option ensure-durability off\n"};
+enum { OPTION_SETS = sizeof option_sets / sizeof option_sets[0], LIVES = 4 };
+
+/* Returns whether the fault or the lack of memory has struck. */
+static bool
+run_lives(unsigned n, const struct fault *f, int64_t starve_at)
+{
+    const struct replica_shape *shape = &replica_shapes[n % REPLICA_SHAPES];
+    char options[256];
+
+    scene_clear(shape->count, shape->has_arbiter);
+    store_make_all("/d", S_IFDIR | 0755, 2, NULL);
+    snprintf(options, sizeof options, "%s%s", shape->has_arbiter ? " option arbiter-count 1\n" : "",
+             option_sets[n / REPLICA_SHAPES % OPTION_SETS]);
+    replicas_begin(options);
+    scene_lookup_all();
+    live(LIVES, 6); /* the layer learns from the first file */
+    scene_arm(f, f != NULL);
+    scene_starve(starve_at);
+    for (unsigned k = 0; k < LIVES; k++)
+        live(k, (n / 3 + k * 5) % 16);
+    bool has_struck = (f && scene.fault[0].has_struck) || scene_has_starved();
+
+    scene_starve(0);
+    scene.fault_count = 0;
+    scene_run(5000);
+    if (store_locks())
+        finding_add("locks are left: %s", store_locks_text());
+    replica_heal_all();
+    if (copies_difference())
+        finding_add("after the heal %s", copies_difference());
+    else if (counters_left())
+        finding_add("after the heal %s", counters_left());
+    scene_end();
+    return has_struck;
+}
+
+START_TEST(lives_of_new_files_survive_faults)
+{
+    findings = 0;
+    for (unsigned n = 0; n < 3000; n++) {
+        struct fault f = {
+            .child = n % 3, .at = n / 7 % 50, .kind = (enum fault_kind)(n % FAULT_CUT), .err = EIO};
+
+        snprintf(run_text, sizeof run_text, "run %u: c%u fault %u at call %u", n, f.child, f.kind, f.at);
+        (void)run_lives(n, n % 10 ? &f : NULL, 0);
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+START_TEST(lives_of_new_files_survive_lack_of_memory)
+{
+    unsigned struck = 0;
+
+    findings = 0;
+    scene_init_starving();
+    for (unsigned n = 0; n < 1500; n++) {
+        snprintf(run_text, sizeof run_text, "run %u: without memory at allocation %u", n, 1 + n * 7 % 400);
+        struck += run_lives(n, NULL, 1 + n * 7 % 400);
+    }
+    ck_assert_uint_gt(struck, 300);
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("replicate-new-files");
+    TCase *t = tcase_create("lives");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, lives_of_new_files_survive_faults);
+    tcase_add_test(t, lives_of_new_files_survive_lack_of_memory);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
