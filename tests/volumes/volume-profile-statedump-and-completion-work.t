@@ -88,7 +88,7 @@ t_not "clear-locks refuses an invalid range" kiln volume clear-locks v /locked k
 t_not "clear-locks refuses a path out of the brick" kiln volume clear-locks v /../1/locked kind all posix
 t_not "clear-locks refuses a missing file" kiln volume clear-locks v /nowhere kind all posix
 is "$(findmnt -n -l -t fuse.glusterfs | wc -l)" 2 "nothing stays mounted"
-is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop " "the completion offers verbs"
+is "$(completes volume st | sort | tr '\n' ' ')" "start statedump status stop store " "the completion offers verbs"
 is "$(completes volume start '')" v "the completion offers names of volumes"
 is "$(completes volume set v network.ping | tr '\n' ' ')" "network.ping-timeout " "the completion offers keys of options"
 is "$(completes profile v st | tr '\n' ' ')" "start stop " "the completion offers words of a verb"

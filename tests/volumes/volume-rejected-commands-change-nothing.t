@@ -64,7 +64,7 @@ refused 1 'ping-timeout' volume set demo performance.read-ahead on network.ping-
 refused 1 'cannot be the name of an option' volume set demo $'user.new\nline' on
 refused 1 'cannot be the name of an option' volume set demo $'user.\033[31mred' on
 refused 1 'not built' volume set demo locks.trace on
-refused 1 'rebalance is not built' volume rebalance demo fix-layout start
+refused 1 'has one set of bricks' volume rebalance demo fix-layout start
 refused 1 'fix-layout is not built' volume fix-layout demo
 refused 1 'top of files is not built' volume top demo open
 refused 1 'log is not built' volume log demo rotate
