@@ -625,6 +625,8 @@ serve_remove(struct child_call *c)
     if (dict_has(c->stk->call.xdata, DICT_KEY_UNLINK_ONLY_LINKTO) && !is_linkto_object(o))
         return -EBUSY;
     reply_stats(c, o);
+    if (dict_has(c->stk->call.xdata, DICT_KEY_IATT_IN_XATTR))
+        must(dict_set_iatt(reply_xdata(c->stk), DICT_KEY_IATT_IN_XATTR, &o->stat) == 0);
     store_drop_name(c->s, n);
     return 0;
 }
@@ -806,6 +808,19 @@ serve_checksum(struct child_call *c, struct stored_object *o)
 
 /* ---- serving a call: attributes -------------------------------------------------------------- */
 
+/* As kilnd does: a user's change does not end the state of a file that is being migrated. */
+static uint32_t
+mode_to_store(const struct child_call *c, struct stored_object *o)
+{
+    uint32_t was = o->stat.mode & 07777, mode = c->stk->call.stbuf.mode & 07777;
+    bool is_marked = (was & (S_ISVTX | S_ISGID)) == (S_ISVTX | S_ISGID), is_linkto = was == S_ISVTX;
+
+    if (!S_ISREG(o->stat.mode) || c->stk->caller.pid < 0 || !store_xattr(o, "trusted.glusterfs.dht.linkto") ||
+        (!is_marked && !is_linkto))
+        return mode;
+    return is_linkto ? was : mode | S_ISVTX | S_ISGID;
+}
+
 static int
 serve_setattr(struct child_call *c, struct stored_object *o)
 {
@@ -814,7 +829,7 @@ serve_setattr(struct child_call *c, struct stored_object *o)
 
     c->stk->reply.pre = o->stat;
     if (valid & SETATTR_MODE)
-        o->stat.mode = (o->stat.mode & S_IFMT) | (to->mode & 07777);
+        o->stat.mode = (o->stat.mode & S_IFMT) | mode_to_store(c, o);
     if (valid & SETATTR_UID)
         o->stat.uid = to->uid;
     if (valid & SETATTR_GID)
@@ -839,6 +854,7 @@ serve_setxattr(struct child_call *c, struct stored_object *o)
             err = store_set_xattr(o, p->key, p->v.bytes, p->len);
     }
     store_touch(c->s, o, false);
+    must(dict_set_iatt(reply_xdata(c->stk), DICT_KEY_IATT_IN_XATTR, &o->stat) == 0);
     return err;
 }
 
@@ -1242,6 +1258,12 @@ scene_run(uint64_t ms)
         must(steps < 100000); /* else the scene runs for ever */
     }
     scene.now_ns = scene.now_ns > until ? scene.now_ns : until;
+}
+
+void
+scene_run_job(void)
+{
+    must(job_run_next());
 }
 
 void

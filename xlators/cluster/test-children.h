@@ -146,6 +146,8 @@ bool scene_has_starved(void);
 void scene_release_held(int err);
 /* Runs until no call, job or timer that is due within `ms` is left. */
 void scene_run(uint64_t ms);
+/* Runs one job, also while calls wait, so that the job's calls alternate with these. */
+void scene_run_job(void);
 /* Brings a child up or down; sends the event. */
 void scene_child_up(unsigned i);
 void scene_child_down(unsigned i);

@@ -384,6 +384,24 @@ wait_for_writers(const struct migrating *g)
     return err;
 }
 
+/* Adds the mark to the mode. The reply shows whether a client has changed the mode since the last look. */
+static int
+set_mark(struct migrating *g)
+{
+    uint32_t own = g->mode & MARK, expected = g->mode;
+
+    for (unsigned n = 0; n < TRIES_MAX; n++) {
+        struct iatt before = {0};
+        int err = migrate_set_mode(g, g->m->from, g->mode | MARK, &before);
+
+        if (err || ((before.mode ^ expected) & 07777 & ~(uint32_t)MARK) == 0)
+            return err;
+        expected = g->mode; /* S has this mode now, in the place of the client's */
+        g->mode = (before.mode & 07777 & ~(uint32_t)MARK) | own;
+    }
+    return -EBUSY;
+}
+
 static int
 mark_source(struct migrating *g, bool has_veto)
 {
@@ -393,7 +411,7 @@ mark_source(struct migrating *g, bool has_veto)
 
     if (!err && has_mark_of_its_own(g))
         err = migrate_set_linkto(g, g->m->to, g->m->from, &g->mode);
-    err = err ? err : migrate_set_mode(g, g->m->from, g->mode | MARK, NULL);
+    err = err ? err : set_mark(g);
     err = err ? err : wait_for_writers(g);
     return err ? err : migrate_stat(g, g->m->from, &g->source);
 }

@@ -179,6 +179,23 @@ link_copy(const struct op *o, int cached, const struct iatt *file)
     return 0;
 }
 
+/* The first attempt may have given the file the name: on the subvolume that has the file now, a linkto file
+ * of its gfid is a name of the file. Answers with the attributes, or returns -EEXIST. */
+static xl_verdict
+answer_with_own_link(const struct op *o)
+{
+    const struct loc *to = &o->stk->call.loc2;
+    struct found found;
+    int err = lookup_name(o, to->parent, to->name, NULL, &found);
+    bool is_own = !err && !found.is_dir && gfid_equal(&found.inode->gfid, &o->stk->call.loc.inode->gfid);
+    struct call_stack *reply = is_own ? found.reply : NULL;
+
+    if (is_own)
+        found.reply = NULL;
+    found_end(&found);
+    return reply ? dist_op_answer_with(o, reply) : -EEXIST;
+}
+
 static xl_verdict link_once(const struct op *o, struct call_stack *stk);
 
 xl_verdict
@@ -190,6 +207,8 @@ dist_link_go(struct xlator *xl, struct call_stack *stk)
     for (unsigned n = 0; n < LINK_TRIES && verdict == -EAGAIN; n++) {
         (void)place_set(o.d, stk->call.loc.inode, -1);
         verdict = link_once(&o, stk);
+        if (verdict == -EEXIST)
+            verdict = answer_with_own_link(&o);
     }
     return verdict == -EAGAIN ? -ESTALE : verdict;
 }

@@ -10,9 +10,10 @@
  *      then the file is on the hashed subvolume alone, with contents, mode, times and xattrs, without marks
  *      and no lock is left
  *
- * The same for a symbolic link, and for a file with set-id and sticky bits of its own. More tests: a client
- * writes by an old fd after each call of the rebalance, a file of two names and one with a client's objection
- * stay, and a folder gets a range on a new subvolume. */
+ * The same for a symbolic link, and for a file with set-id and sticky bits of its own.
+ *
+ * In the second test another mount, which has the file open, makes a change after each number of calls: the
+ * change is in the moved file. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #include "base/test-must.h"
+#include "stack/coro-call.h"
 #include "xlators/cluster/distribute/hash.h"
 #include "xlators/cluster/distribute/rebalance.h"
 #include "xlators/cluster/test-children.h"
@@ -251,6 +253,158 @@ START_TEST(a_fault_at_any_call_loses_no_file)
 }
 END_TEST
 
+/* ---- a client meanwhile ---------------------------------------------------------------------- */
+
+/* A call of another mount, which has the file open, after `delay` other calls of that mount. */
+struct client {
+    const char *what;
+    enum fop fop;
+    unsigned delay;
+    int ret;
+    bool has_ended;
+};
+static const struct client clients[] = {
+    {.what = "write", .fop = FOP_writev},   {.what = "truncate", .fop = FOP_ftruncate},
+    {.what = "chmod", .fop = FOP_setattr},  {.what = "setxattr", .fop = FOP_setxattr},
+    {.what = "unlink", .fop = FOP_unlink},  {.what = "link", .fop = FOP_link},
+};
+enum { CLIENTS = sizeof clients / sizeof clients[0], DELAY_MAX = 90, CUT_SIZE = 8 };
+static const char changed_contents[] = "conXYZts that are moved";
+
+static void
+fill_open(struct call_stack *stk)
+{
+    stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &found);
+    stk->call.flags = O_RDWR;
+}
+
+static void
+fill_client_call(struct call_stack *stk, enum fop fop)
+{
+    stk->caller.pid = 100;
+    stk->call.fop = fop;
+    if (fop == FOP_unlink) {
+        fill_file_name(stk);
+        return;
+    }
+    stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &found);
+    if (fop == FOP_writev || fop == FOP_ftruncate)
+        stk->call.fd = fd_ref(scene.fd);
+    stk->call.offset = fop == FOP_writev ? 3 : CUT_SIZE;
+    stk->call.payload[0] = (struct iovec){(void *)"XYZ", 3};
+    stk->call.payload_count = 1;
+    stk->call.payload_bytes = stk->call.size = 3;
+    stk->call.stbuf.mode = 0600;
+    stk->call.valid = SETATTR_MODE;
+    if (fop == FOP_setxattr) {
+        stk->call.dict = dict_new(&stk->arena);
+        must(dict_set_text(stk->call.dict, "user.b", DICT_PTR, "b", 1) == 0);
+    }
+    if (fop == FOP_link)
+        stk->call.loc2 = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "second"};
+}
+
+static void
+client_go(void *arg)
+{
+    struct client *c = arg;
+
+    for (unsigned n = 0; n <= c->delay; n++) {
+        struct call_stack *stk = coro_call_new();
+
+        fill_client_call(stk, n < c->delay ? FOP_access : c->fop);
+        c->ret = coro_call(stk, scene.graph->top);
+        call_stack_free(stk);
+    }
+    c->has_ended = true;
+}
+
+static void
+check_client(const struct client *c)
+{
+    struct stored_object *o = store_find(&scene.store[hashed], "/f");
+    const char *want = c->fop == FOP_writev ? changed_contents : contents;
+    uint64_t size = c->fop == FOP_ftruncate ? CUT_SIZE : sizeof contents - 1;
+
+    if (!c->has_ended || c->ret < 0)
+        finding_add("the call of the client %s: %s", c->has_ended ? "fails" : "has no answer",
+                    strerror(-c->ret));
+    if (c->fop == FOP_unlink) {
+        for (unsigned i = 0; i < scene.count; i++) {
+            o = store_find(&scene.store[i], "/f");
+            if (o && (o->stat.mode & 07777) != S_ISVTX)
+                finding_add("the removed file is on c%u, with mode %o", i, o->stat.mode);
+        }
+        return;
+    }
+    for (unsigned i = 0; c->fop == FOP_link && i < scene.count && (!o || (o->stat.mode & 07777) == S_ISVTX);
+         i++)
+        o = store_find(&scene.store[i], "/f"); /* a file of two names may stay */
+    if (!o || o->stat.size != size || memcmp(o->data, want, size) != 0)
+        finding_add("the contents are \"%.*s\"", o ? (int)o->stat.size : 0, o ? (char *)o->data : "");
+    if (o && c->fop == FOP_setattr && (o->stat.mode & 07777) != 0600)
+        finding_add("the mode is %o", o->stat.mode);
+    if (o && c->fop == FOP_setxattr && !store_xattr(o, "user.b"))
+        finding_add("the xattr is lost");
+}
+
+static void
+fill_second_name(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "second"};
+}
+
+static void
+run_client(const struct moved *k, struct client c)
+{
+    const char *only = getenv("FAULTS_RUN");
+    struct coroutine *co;
+
+    snprintf(run_text, sizeof run_text, "%s, %s after %u calls", k->what, c.what, c.delay);
+    if (only && strcmp(only, run_text) != 0)
+        return;
+    make_misplaced(k);
+    struct rebalancer *r = rebalancer_new(scene.child[0]->parent, REBALANCE_FILES, 1, NULL, NULL);
+    scene_begin_beside("");
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
+    check_found(k, "before");
+    must(scene_call(FOP_open, fill_open, 0) >= 0);
+    must(rebalancer_start(r) == 0);
+    must(coroutine_new(coro_stacks(), client_go, &c, &co) == 0);
+    coroutine_resume(co);
+    scene_run_job(); /* the rebalance begins */
+    scene_run(MANY_MS);
+    rebalancer_stop(r);
+    scene_run(MANY_MS);
+    rebalancer_free(r);
+    scene_end_beside(false);
+    if (store_locks())
+        finding_add("locks are left: %s", store_locks_text());
+    scene_end();
+    begin_mount();
+    end_scene(run_rebalance());
+    check_client(&c);
+    begin_mount();
+    if (c.fop == FOP_link && scene_call(FOP_lookup, fill_second_name, 0) < 0)
+        finding_add("the new name is lost");
+    scene_end();
+}
+
+START_TEST(changes_of_a_client_are_in_the_moved_file)
+{
+    findings = 0;
+    for (unsigned kind = 0; kind < 2; kind++) {
+        for (unsigned n = 0; n < DELAY_MAX; n++) {
+            struct client c = clients[_i];
+
+            c.delay = n;
+            run_client(&kinds[kind], c);
+        }
+    }
+    ck_assert_msg(findings == 0, "%s: %u findings", clients[_i].what, findings);
+}
+END_TEST
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static Suite *
@@ -261,6 +415,7 @@ test_suite(void)
 
     tcase_set_timeout(t, 600);
     tcase_add_loop_test(t, a_fault_at_any_call_loses_no_file, 0, KINDS);
+    tcase_add_loop_test(t, changes_of_a_client_are_in_the_moved_file, 0, CLIENTS);
     suite_add_tcase(s, t);
     return s;
 }
