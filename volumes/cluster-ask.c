@@ -80,7 +80,10 @@ ask_send_answer(const struct serving *s, json_t *answer)
 
     snprintf(key, sizeof key, "answer/%.255s/%s", from ? from : "", s->id);
     const struct store_change c = {key, text, STORE_ANY_REVISION, cluster_lease()};
-    if (!text || !from)
+    if (!c.lease) /* the key would outlive both hosts; the asker's deadline passes */
+        log_event(LOG_WARNING, NULL, "host-answer-lease", "host %s gets no answer: this host has no lease",
+                  from ? from : "-");
+    else if (!text || !from)
         log_event(LOG_ERROR, NULL, "host-answer-memory", "a question of host %s gets no answer",
                   from ? from : "-");
     else if (store_change(cluster_store(), &c, 1, NULL, &why))
