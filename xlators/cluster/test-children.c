@@ -917,6 +917,8 @@ serve_xattrop(struct child_call *c, struct stored_object *o)
     uint32_t op = c->stk->call.flags, width = op == ADD64 ? 8 : 4;
     struct dict *d = reply_dict(c->stk);
 
+    if (dict_has(c->stk->call.xdata, DICT_KEY_GET_SIZE))
+        (void)dict_set_uint(reply_xdata(c->stk), DICT_KEY_GET_SIZE, o->stat.size);
     dict_for_each(p, c->stk->call.dict)
     {
         const unsigned char *add = p->v.bytes;
@@ -934,7 +936,7 @@ serve_xattrop(struct child_call *c, struct stored_object *o)
         }
         if (store_set_xattr(o, p->key, sum, p->len))
             return -ENOSPC;
-        if (strncmp(p->key, "trusted.afr.", 12) != 0) /* times of objects with counters are not compared */
+        if (strncmp(p->key, "trusted.afr.", 12) != 0 && width == 4) /* their times are not compared */
             store_touch(c->s, o, false);
         (void)dict_set_text(d, p->key, DICT_PTR, sum, p->len);
     }
@@ -1562,6 +1564,7 @@ scene_answered(struct call_stack *stk)
 
     must(!scene.is_answered);
     scene.is_answered = true;
+    scene.was_dead = scene.is_cut;
     scene.ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
     keep_reply(&stk->reply);
     call_stack_free(stk);

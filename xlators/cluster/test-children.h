@@ -29,7 +29,7 @@ enum {
     STORED_OBJECTS_MAX = 32,
     STORED_NAMES_MAX = 48,
     STORED_XATTRS_MAX = 14,
-    STORED_DATA_MAX = 256,
+    STORED_DATA_MAX = 2560,
     STORED_TEXT_MAX = 64,
     STORED_GHOSTS_MAX = 4
 };
@@ -107,6 +107,7 @@ struct scene {
     int64_t starve_at; /* number of the product's allocation that fails; 0: none. scene_starve() */
     /* of the latest scene_call() */
     bool is_answered;
+    bool was_dead; /* ... but the mount had died before */
     int ret; /* result or -errno */
     struct iatt stat;
     char text[STORED_DATA_MAX]; /* readv, readlink */

@@ -204,7 +204,7 @@ struct ec_hold {
     bool is_torn;    /* a change was neither made nor refused by K children */
     uint32_t generation; /* the layer's generation when the lock was taken */
     child_set locked, good; /* children with the lock; those that hold the newest fragments */
-    child_set recorded;     /* children whose lag is on the disks of the good ones */
+    child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
     uint64_t version_delta[2];  /* changes that the bricks' counters do not have yet */

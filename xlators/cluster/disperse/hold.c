@@ -40,12 +40,16 @@
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *
+ *      the mount, during an XATTROP that   versions or sizes may differ so that no K children agree: EIO, and
+ *      records a version or a size         no healer decides. So a version rises only where that tells a child
+ *                                          that is behind from the others; a size has to be recorded
+ *
  * A dirty mark is taken back only while all children are up and good, so that of a change that a child
  * missed each good child's index names the inode. If an operation is refused by K children and was done by
  * a few, the versions of the K are raised: those that did it are behind.
  *
  * The lock and its rules are those of stock clients, which alternate with this mount; they raise versions
- * after a change instead of before it. */
+ * after a change instead of before it, and also at FLUSH while all children are good. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -454,8 +458,8 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
     }
     for (unsigned w = 0; w < 2; w++)
         h->is_dirty[w] |= fan_done(&f) && x.dirty[w];
-    if (!err && x.has_version)
-        h->recorded = op->d->all & ~good;
+    for (unsigned w = 0; w < 2; w++)
+        h->recorded[w] |= !err && x.version[w] ? op->d->all & ~good : 0;
     if (!err && x.asks) {
         h->has_info = true;
         if (x.dirty[WORD_DATA])
@@ -578,13 +582,27 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
     return children_count(done) < op->d->data ? -EIO : 0;
 }
 
-/* Fills in the changes of version and size, and forgets them. */
+/* Returns whether a child lacks changes that are not in this version of the good children. */
+static child_set
+unrecorded_locked(const struct ec_hold *h, unsigned w)
+{
+    return h->ei->d->all & ~h->good & ~h->recorded[w];
+}
+
+/* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
+ * that is behind from the good ones, or if it has never risen: an XATTROP that reaches some children only,
+ * because the mount dies, leaves no K equal versions. */
 static void
 take_deltas(struct ec_hold *h, struct ec_delta *x)
 {
     pthread_mutex_lock(&h->ei->lock);
+    bool is_whole = h->good == h->ei->d->all;
     for (unsigned w = 0; w < 2; w++) {
-        x->version[w] = h->version_delta[w];
+        bool rises = is_whole ? !h->has_info || !h->version[w] : unrecorded_locked(h, w);
+
+        x->version[w] = rises ? h->version_delta[w] : 0;
+        h->version[w] += x->version[w];
+        h->recorded[w] |= x->version[w] ? unrecorded_locked(h, w) : 0;
         h->version_delta[w] = 0;
     }
     x->size = h->size - h->stored_size;
@@ -615,8 +633,6 @@ write_back_last(struct ec_op *op, struct ec_hold *h)
 
     take_deltas(h, &x);
     for (unsigned w = 0; w < 2; w++) {
-        if (is_whole && h->has_info && h->version[w])
-            x.version[w] = 0;
         if (is_whole)
             x.dirty[w] = h->is_dirty[w] ? (uint64_t)-1 : 0;
         else
@@ -643,10 +659,9 @@ ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent,
         h->version_delta[WORD_METADATA]++;
     for (unsigned w = 0; w < 2; w++)
         h->has_changed[w] |= h->version_delta[w] != 0;
-    child_set lags = op->d->all & ~h->good & ~h->recorded;
-    bool records = counts && lags;
-    if (records)
-        h->recorded |= lags;
+    bool records = false;
+    for (unsigned w = 0; w < 2; w++)
+        records |= counts && h->version_delta[w] && h->good != op->d->all && unrecorded_locked(h, w);
     pthread_mutex_unlock(&h->ei->lock);
     if (records)
         (void)ec_hold_write_back(op, h); /* its error is kept for FLUSH and FSYNC */
@@ -779,11 +794,11 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     int err = 0;
 
     h->is_busy = h->has_info = h->is_torn = false;
-    h->recorded = 0;
     h->post_err = 0;
     h->stored_size = h->size = 0;
     for (unsigned w = 0; w < 2; w++) {
         h->version[w] = h->version_delta[w] = 0;
+        h->recorded[w] = 0;
         h->is_dirty[w] = h->has_changed[w] = false;
     }
     h->generation = atomic_load(&d->generation);

@@ -26,3 +26,8 @@ check_PROGRAMS += xlators/cluster/disperse/test-codec
 xlators_cluster_disperse_test_codec_SOURCES = xlators/cluster/disperse/test-codec.c
 xlators_cluster_disperse_test_codec_LDADD = $(TEST_LIBS)
 EXTRA_DIST += xlators/cluster/disperse/vectors
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-faults
+xlators_cluster_disperse_test_disperse_faults_SOURCES = xlators/cluster/disperse/test-disperse-faults.c $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_faults_LDADD = $(TEST_LIBS)

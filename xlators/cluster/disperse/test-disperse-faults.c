@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Every change of a file of a dispersed set of 2+1 bricks, with a fault at each of its calls.
+ *
+ * For each change the test counts the calls to each child without a fault, and then makes the change again,
+ * once for each call and each kind of fault at that call: the child refuses the call, loses the connection
+ * before or after it, answers late, or the mount dies. FAULTS_RUN="append, c0 unsent at call 2, mount dies"
+ * in the environment makes only that run, and CHILDREN_TRACE=1 prints its calls. After each run:
+ *
+ *      one fault of a child never makes the change fail
+ *      "mount dies": the mount also dies, at each of the calls to any child. A new mount that does not heal
+ *      reads a change that was reported as done before, from all three children, and from each two children
+ *      reads it or answers EIO, never anything else
+ *      "heals": all children come up, and the mount heals: each two children give the new contents, versions
+ *      and sizes of all children are equal, and no lock is left. A dirty mark may stay where only the reply to
+ *      the last XATTROP was lost; the brick's index names the file then */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test-must.h"
+#include "xlators/cluster/test-children.h"
+
+extern const struct xlator_type cluster_disperse_xlator;
+
+enum { CHILDREN = 3, FILE_BYTES = 1500 };
+
+static const char *const kind_names[] = {"refused", "unsent",     "unanswered",
+                                         "late",    "mount dies", "mount dies after"};
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+struct contents {
+    char bytes[STORED_DATA_MAX];
+    size_t len;
+};
+
+static struct contents before;
+
+static void
+contents_write(struct contents *c, size_t at, char byte, size_t len)
+{
+    memset(c->bytes + at, byte, len);
+    c->len = at + len > c->len ? at + len : c->len;
+}
+
+static void
+contents_cut(struct contents *c, size_t len)
+{
+    if (len < c->len)
+        memset(c->bytes + len, 0, c->len - len);
+    c->len = len;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static uint64_t at, bytes;
+static char fill_byte;
+
+static struct inode *
+file_inode(void)
+{
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        struct inode *inode = scene_inode(i, "/f");
+
+        if (inode)
+            return inode;
+    }
+    return NULL;
+}
+
+static void
+fill_create(struct call_stack *stk)
+{
+    struct gfid gfid = {.b = {0xcc, [15] = 9}};
+
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "f"};
+    stk->call.mode = 0644;
+    stk->call.flags = O_RDWR | O_CREAT;
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
+}
+
+static void
+fill_file(struct call_stack *stk)
+{
+    stk->call.loc.inode = file_inode();
+    stk->call.flags = O_RDWR;
+}
+
+static void
+fill_fd(struct call_stack *stk)
+{
+    stk->call.fd = fd_ref(scene.fd);
+}
+
+static void
+fill_payload(struct call_stack *stk)
+{
+    static char payload[STORED_DATA_MAX];
+
+    memset(payload, fill_byte, sizeof payload);
+    fill_fd(stk);
+    stk->call.offset = at;
+    stk->call.payload[0] = (struct iovec){payload, bytes};
+    stk->call.payload_count = 1;
+    stk->call.payload_bytes = stk->call.size = bytes;
+}
+
+static void
+fill_size(struct call_stack *stk)
+{
+    fill_fd(stk);
+    stk->call.offset = at;
+}
+
+static void
+fill_range(struct call_stack *stk)
+{
+    fill_size(stk);
+    stk->call.size = bytes;
+}
+
+static void
+fill_read(struct call_stack *stk)
+{
+    struct inode *inode = file_inode();
+
+    stk->call.fd = fd_new_anonymous(inode, NULL);
+    inode_unref(inode);
+    stk->call.size = STORED_DATA_MAX;
+}
+
+static void
+fill_mode(struct call_stack *stk)
+{
+    fill_fd(stk);
+    stk->call.stbuf.mode = 0600;
+    stk->call.valid = SETATTR_MODE;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static int
+change_part(struct contents *after)
+{
+    at = 900;
+    bytes = 300;
+    fill_byte = 'b';
+    contents_write(after, at, fill_byte, bytes);
+    return scene_call(FOP_writev, fill_payload, 0);
+}
+
+static int
+change_stripe(struct contents *after)
+{
+    at = 0;
+    bytes = 1024;
+    fill_byte = 'c';
+    contents_write(after, at, fill_byte, bytes);
+    return scene_call(FOP_writev, fill_payload, 0);
+}
+
+static int
+change_end(struct contents *after)
+{
+    at = 1400;
+    bytes = 900;
+    fill_byte = 'd';
+    contents_write(after, at, fill_byte, bytes);
+    return scene_call(FOP_writev, fill_payload, 0);
+}
+
+static int
+change_flushed(struct contents *after)
+{
+    int ret = change_end(after), flushed = scene_call(FOP_flush, fill_fd, 0);
+
+    return ret < 0 ? ret : flushed;
+}
+
+static int
+change_cut(struct contents *after)
+{
+    at = 700;
+    contents_cut(after, at);
+    return scene_call(FOP_ftruncate, fill_size, 0);
+}
+
+static int
+change_cut_to_stripe(struct contents *after)
+{
+    at = 1024;
+    contents_cut(after, at);
+    return scene_call(FOP_ftruncate, fill_size, 0);
+}
+
+static int
+change_longer(struct contents *after)
+{
+    at = 2100;
+    contents_cut(after, at);
+    return scene_call(FOP_ftruncate, fill_size, 0);
+}
+
+static int
+change_zeros(struct contents *after)
+{
+    at = 100;
+    bytes = 1200;
+    memset(after->bytes + at, 0, bytes);
+    return scene_call(FOP_zerofill, fill_range, 0);
+}
+
+static int
+change_mode(struct contents *after)
+{
+    (void)after;
+    return scene_call(FOP_fsetattr, fill_mode, 0);
+}
+
+static const struct change {
+    const char *name;
+    int (*make)(struct contents *after);
+    bool is_size_recorded_late; /* an extension without FLUSH may be lost with the mount */
+} changes[] = {
+    {"write of a part", change_part, false},   {"write of a stripe", change_stripe, false},
+    {"append", change_end, true},              {"append and flush", change_flushed, false},
+    {"truncate", change_cut, true},            {"truncate to a stripe", change_cut_to_stripe, true},
+    {"truncate to more", change_longer, true}, {"zeros", change_zeros, false},
+    {"mode", change_mode, false},
+};
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static void
+set_begin(bool heals)
+{
+    char options[128];
+
+    snprintf(options, sizeof options, " option redundancy 1\n option background-heals %d\n", heals ? 8 : 0);
+    scene_begin(&cluster_disperse_xlator, options);
+}
+
+/* Makes a file of FILE_BYTES, opened in a new mount. */
+static void
+file_make(bool heals)
+{
+    scene_clear(CHILDREN, false);
+    set_begin(heals);
+    must(scene_call(FOP_create, fill_create, 0) == 0);
+    at = 0;
+    bytes = FILE_BYTES;
+    fill_byte = 'a';
+    must(scene_call(FOP_writev, fill_payload, 0) == FILE_BYTES);
+    must(scene_call(FOP_flush, fill_fd, 0) == 0);
+    scene_end();
+    memset(&before, 0, sizeof before);
+    contents_write(&before, 0, 'a', FILE_BYTES);
+    set_begin(heals);
+    must(scene_call(FOP_open, fill_file, 0) == 0);
+}
+
+static bool
+reads(const struct contents *c)
+{
+    return scene.text_len == c->len && memcmp(scene.text, c->bytes, c->len) == 0;
+}
+
+/* Reads with all children, and with each one down. */
+static void
+check_reads(const struct contents *after, bool may_fail)
+{
+    for (unsigned down = 0; down <= CHILDREN; down++) {
+        if (down < CHILDREN)
+            scene_child_down(down);
+        int ret = scene_call(FOP_readv, fill_read, 0);
+
+        if (ret < 0 && !(may_fail && down < CHILDREN && ret == -EIO))
+            finding_add("without c%u the file cannot be read: %s", down, strerror(-ret));
+        else if (ret >= 0 && !reads(after))
+            finding_add("without c%u the file has %u bytes, or others than written", down, scene.text_len);
+        if (down < CHILDREN)
+            scene_child_up(down);
+        scene_run(0);
+    }
+}
+
+static void
+check_counters(void)
+{
+    static const char *const keys[] = {"trusted.ec.version", "trusted.ec.size"};
+
+    for (size_t k = 0; k < 2; k++) {
+        struct stored_xattr *first = store_xattr(store_find(&scene.store[0], "/f"), keys[k]);
+
+        for (unsigned i = 0; i < CHILDREN; i++) {
+            struct stored_xattr *x = store_xattr(store_find(&scene.store[i], "/f"), keys[k]);
+
+            if (!x || !first || memcmp(x->bytes, first->bytes, x->len) != 0)
+                finding_add("%s of c%u is not that of c0", keys[k], i);
+        }
+    }
+}
+
+static const char *only; /* FAULTS_RUN */
+
+/* dies_at: number of the call at which the mount dies; -1: it lives. Returns 1: not the wanted run. */
+static int
+run_change(const struct change *c, const struct fault *f, int dies_at, struct contents *after)
+{
+    struct fault both[2] = {{.child = ANY_CHILD, .at = (unsigned)dies_at, .kind = FAULT_CUT}};
+    char dies[32];
+
+    snprintf(dies, sizeof dies, "mount dies at %d", dies_at);
+    snprintf(run_text, sizeof run_text, "%s, c%u %s at call %u, %s", c->name, f ? f->child : 9,
+             f ? kind_names[f->kind] : "no fault", f ? f->at : 0, dies_at < 0 ? "heals" : dies);
+    if (only && strcmp(only, run_text) != 0)
+        return 1;
+    file_make(dies_at < 0);
+    *after = before;
+    if (f)
+        both[1] = *f;
+    scene_arm(dies_at < 0 ? both + 1 : both, (dies_at >= 0) + (f != NULL));
+    return c->make(after) < 0 ? -1 : 0;
+}
+
+/* The mount dies at a call to any child, or after the last one. */
+static void
+run_dying_at(const struct change *c, const struct fault *f, unsigned dies_at)
+{
+    struct contents after;
+    int ret = run_change(c, f, (int)dies_at, &after);
+
+    if (ret > 0)
+        return;
+    bool is_reported = ret == 0 && !scene.was_dead;
+    if (ret < 0 && !scene.was_dead)
+        finding_add("the change fails");
+    scene.is_cut = true;
+    scene_end();
+    set_begin(false);
+    if (is_reported && !c->is_size_recorded_late)
+        check_reads(&after, true);
+    scene_end();
+}
+
+enum { CALLS_MAX = 30 }; /* of a change, to all children */
+
+static void
+run_dying(const struct change *c, const struct fault *f)
+{
+    for (unsigned n = 0; n < CALLS_MAX; n++)
+        run_dying_at(c, f, n);
+}
+
+/* The mount lives, and heals. */
+static void
+run_healing(const struct change *c, const struct fault *f)
+{
+    struct contents after;
+    int ret = run_change(c, f, -1, &after);
+
+    if (ret > 0)
+        return;
+    if (ret < 0 && !scene.is_cut)
+        finding_add("the change fails");
+    scene_run(2000); /* the hold ends */
+    bool has_died = scene.is_cut;
+    scene_arm(NULL, 0);
+    if (has_died) {
+        scene_end();
+        set_begin(true);
+    }
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        if (!scene.is_up[i])
+            scene_child_up(i);
+    }
+    scene_run(2000);
+    (void)scene_call(FOP_stat, fill_file, 3000);
+    (void)scene_call(FOP_stat, fill_file, 3000);
+    if (!has_died) {
+        check_counters();
+        check_reads(&after, false);
+    }
+    scene_run(5000);
+    if (store_locks())
+        finding_add("locks are left: %s", store_locks_text());
+    scene_end();
+}
+
+static void
+run_all_faults(const struct change *c, void (*run)(const struct change *c, const struct fault *f))
+{
+    unsigned calls[CHILDREN_MAX + 1];
+    struct contents after;
+
+    if (run_change(c, NULL, -1, &after) == 0) {
+        scene_run(2000);
+        memcpy(calls, scene.calls, sizeof calls);
+        scene_end();
+    } else {
+        for (unsigned i = 0; i <= CHILDREN_MAX; i++)
+            calls[i] = 40; /* only one run is wanted */
+    }
+    run(c, NULL);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        for (unsigned n = 0; n < calls[i]; n++) {
+            for (unsigned kind = 0; kind < FAULT_KINDS; kind++) {
+                struct fault f = {.child = i, .at = n, .kind = (enum fault_kind)kind, .err = ENOSPC};
+
+                run(c, &f);
+            }
+        }
+    }
+}
+
+START_TEST(a_dead_mount_leaves_no_stale_fragment_that_looks_good)
+{
+    findings = 0;
+    only = getenv("FAULTS_RUN");
+    run_all_faults(&changes[_i], run_dying);
+    ck_assert_msg(findings == 0, "%s: %u findings", changes[_i].name, findings);
+}
+END_TEST
+
+START_TEST(one_fault_is_healed)
+{
+    findings = 0;
+    only = getenv("FAULTS_RUN");
+    run_all_faults(&changes[_i], run_healing);
+    ck_assert_msg(findings == 0, "%s: %u findings", changes[_i].name, findings);
+}
+END_TEST
+
+static Suite *
+test_suite(void)
+{
+    Suite *s = suite_create("disperse-faults");
+    TCase *t = tcase_create("faults");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_dead_mount_leaves_no_stale_fragment_that_looks_good, 0,
+                        (int)(sizeof changes / sizeof changes[0]));
+    tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
+    suite_add_tcase(s, t);
+    return s;
+}
+
+#include "base/test-main.h"
