@@ -137,7 +137,7 @@ import_volume(const char *dir, const char *name)
         status = wrong_file(path, "the counts are wrong");
     else if (disperse > 0)
         status = refuse(KILN_REFUSED, "a plain, distributed or replicated volume", NULL,
-                        "volume %s is dispersed: kiln makes no dispersed volumes", name);
+                        "volume %s is dispersed: the import of dispersed volumes is not built", name);
     for (unsigned n = 0; n < (unsigned)count && !status; n++)
         status = import_brick(dir, name, info, n, bricks);
     if (status) {

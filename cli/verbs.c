@@ -4,11 +4,14 @@
 #include "cli/kiln.h"
 
 const struct verb verbs[] = {
-    {"create", "NAME [replica N [arbiter 1]] [sets N | [HOST:]PATH...] [size SIZE]",
+    {"create",
+     "NAME [replica N [arbiter 1] | disperse N [redundancy R]] [sets N | [HOST:]PATH...] [size SIZE]",
      "Create a volume of these folders",
      "Each folder must be empty, or missing in an existing folder; kilnd then creates it.\n"
      "replica N: each group of N folders, in this order, holds the same files.\n"
      "replica 3 arbiter 1: the third folder of each group holds names and counters only.\n"
+     "disperse N redundancy R: files are dispersed over each group of N folders, of which any R may be lost\n"
+     "(disperse-data K redundancy R is the same with N = K + R; R is a third of N unless given).\n"
      "HOST is a name of this machine. Without HOST clients use the address at which they reached kilnd.\n"
      "With a store (kilnd --store) HOST is a host of kiln host list; without HOST the folder is this "
      "host's.\n"

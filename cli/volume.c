@@ -45,6 +45,45 @@ is_meant(const char *question, const char *name)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+/* The largest redundancy that divides the stripe well, as gluster chooses: at most a third of the bricks, at
+ * least 1. */
+static int
+default_redundancy(int bricks)
+{
+    return bricks >= 6 ? bricks / 3 : 1;
+}
+
+/* Takes "disperse N", "disperse-data K" and "redundancy R" from the words at `*at`, and moves `*at` on.
+ * Returns 0 or an exit status; *set and *redundancy stay 0 without such words. */
+static int
+take_dispersed_shape(const struct verb *v, int argc, char **argv, int *at, int *set, int *redundancy)
+{
+    int data = 0;
+
+    while (*at + 1 < argc && (strcmp(argv[*at], "disperse") == 0 || strcmp(argv[*at], "disperse-data") == 0 ||
+                              strcmp(argv[*at], "redundancy") == 0)) {
+        int n = small_number(argv[*at + 1]);
+
+        if (n <= 0)
+            return usage(v, "%s %s: expected a number", argv[*at], argv[*at + 1]);
+        *(argv[*at][0] == 'r' ? redundancy : argv[*at][8] ? &data : set) = n;
+        *at += 2;
+    }
+    if (data && *set && *redundancy && data + *redundancy != *set)
+        return usage(v, "disperse %d is not disperse-data %d and redundancy %d", *set, data, *redundancy);
+    if (data && !*set && !*redundancy)
+        return usage(v, "disperse-data %d: expected also redundancy R or disperse N", data);
+    if (data)
+        *set = *set ? *set : data + *redundancy;
+    if (data)
+        *redundancy = *set - data;
+    if (*redundancy && !*set)
+        return usage(v, "redundancy %d: expected also disperse N", *redundancy);
+    if (*set && !*redundancy)
+        *redundancy = default_redundancy(*set);
+    return 0;
+}
+
 /* Takes "replica N" and "arbiter N" from the words at `*at`, and moves `*at` on. Returns 0 or an exit
  * status. */
 static int
@@ -74,11 +113,7 @@ take_bricks(const struct verb *v, int argc, char **argv, int at)
             json_array_append_new(bricks, json_string(argv[i]));
             continue;
         }
-        if (strcmp(argv[i], "disperse") == 0 || strcmp(argv[i], "disperse-data") == 0)
-            (void)refuse(KILN_USAGE, "a plain volume or a replicated one", "kiln help create",
-                         "kiln makes no dispersed volumes");
-        else
-            (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
+        (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
         json_decref(bricks);
         return NULL;
     }
@@ -91,8 +126,10 @@ take_bricks(const struct verb *v, int argc, char **argv, int at)
 int
 volume_create(const struct verb *v, int argc, char **argv)
 {
-    int replica = 1, arbiter = 0, at = 1, sets = 0;
-    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+    int replica = 1, arbiter = 0, redundancy = 0, set = 0, at = 1, sets = 0;
+    int status = take_dispersed_shape(v, argc, argv, &at, &set, &redundancy);
+    if (!status && !set)
+        status = take_shape(v, argc, argv, &at, &replica, &arbiter);
     const char *size = argc > 2 && strcmp(argv[argc - 2], "size") == 0 ? argv[argc - 1] : NULL;
     const int end = size ? argc - 2 : argc;
 
@@ -106,8 +143,9 @@ volume_create(const struct verb *v, int argc, char **argv)
     if (!bricks)
         return KILN_USAGE;
     return ask_and_say("volume-create",
-                       json_pack("{ss si si si so ss*}", "name", argv[0], "replica", replica, "arbiter",
-                                 arbiter, "sets", sets, "bricks", bricks, "size", size),
+                       json_pack("{ss si si si si so ss*}", "name", argv[0], "replica", set ? set : replica,
+                                 "arbiter", arbiter, "redundancy", redundancy, "sets", sets, "bricks",
+                                 bricks, "size", size),
                        "volume %s is created; start it: kiln volume start %s", argv[0], argv[0]);
 }
 

@@ -30,7 +30,7 @@ ask_all_sets(const struct heal_volume *v, bool is_full)
     bool is_any = false;
 
     for (size_t i = 0; i < heal_volume_sets(v); i++) {
-        int err = crawler_ask(heal_volume_crawler(v, i), is_full);
+        int err = heal_volume_ask(v, i, is_full);
 
         first = first ? first : err;
         is_any |= !err;
@@ -71,7 +71,7 @@ describe_set(struct crawler *c)
     struct crawl_look looks[CRAWL_LOOKS_KEPT];
     json_t *children = json_array();
 
-    for (unsigned i = 0; i < crawler_children(c); i++) {
+    for (unsigned i = 0; c && i < crawler_children(c); i++) {
         unsigned count = crawler_looks(c, i, looks);
         json_t *list = json_array();
 

@@ -10,15 +10,16 @@
 #include "fs/inode.h"
 #include "graph/graph.h"
 #include "log/log.h"
+#include "xlators/cluster/disperse/crawl.h"
 
-extern const struct xlator_type cluster_replicate_xlator, protocol_client_xlator;
+extern const struct xlator_type cluster_disperse_xlator, cluster_replicate_xlator, protocol_client_xlator;
 
 enum { INODES_KEPT = 64 }; /* of each set, unused: an object is healed once */
 
 struct heal_set {
     char *text;
     struct graph *graph;
-    struct crawler *crawler;
+    struct crawler *crawler; /* NULL: a dispersed set, which crawls by itself */
 };
 
 struct heal_volume {
@@ -39,7 +40,8 @@ static struct cds_list_head volumes = CDS_LIST_HEAD_INIT(volumes);
 static const struct xlator_type *
 heal_type_find(const char *name)
 {
-    static const struct xlator_type *const types[] = {&cluster_replicate_xlator, &protocol_client_xlator};
+    static const struct xlator_type *const types[] = {
+        &cluster_disperse_xlator, &cluster_replicate_xlator, &protocol_client_xlator};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (strcmp(types[i]->name, name) == 0)
@@ -55,8 +57,8 @@ set_graph_new(const char *volume, const char *text)
     struct volfile *file = volfile_parse(volume, text, strlen(text), error, sizeof error);
     struct graph *g = file ? graph_new(heal_type_find, file, NULL, error, sizeof error) : NULL;
 
-    if (g && g->top->type != &cluster_replicate_xlator) {
-        snprintf(error, sizeof error, "the volfile's top is no cluster/replicate");
+    if (g && g->top->type != &cluster_replicate_xlator && g->top->type != &cluster_disperse_xlator) {
+        snprintf(error, sizeof error, "the volfile's top is no cluster/replicate or cluster/disperse");
         graph_free(g);
         g = NULL;
     }
@@ -73,8 +75,8 @@ set_start(struct heal_volume *v, struct heal_set *set, const char *text)
     if (!set->text || !(set->graph = set_graph_new(v->name, text)))
         return set->text ? -EINVAL : -ENOMEM;
     inode_table_set_limit(set->graph->inodes, INODES_KEPT);
-    set->crawler = crawler_new(set->graph, (unsigned)v->count, v->heals);
-    if (!set->crawler)
+    if (set->graph->top->type == &cluster_replicate_xlator &&
+        !(set->crawler = crawler_new(set->graph, (unsigned)v->count, v->heals)))
         return -ENOMEM;
     int err = graph_start(set->graph);
 
@@ -229,4 +231,14 @@ struct crawler *
 heal_volume_crawler(const struct heal_volume *v, size_t set)
 {
     return v->sets[set].crawler;
+}
+
+int
+heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full)
+{
+    const struct heal_set *s = &v->sets[set];
+
+    if (s->crawler)
+        return crawler_ask(s->crawler, is_full);
+    return is_full ? -EOPNOTSUPP : v->heals ? disperse_crawl_ask(s->graph) : -EPERM;
 }

@@ -26,6 +26,9 @@ void heal_volumes_drop_all(void);
 struct heal_volume *heal_volume_find(const char *name);
 void heal_volume_release(struct heal_volume *v);
 size_t heal_volume_sets(const struct heal_volume *v);
+/* Returns the crawler of the set; NULL: a dispersed set, which has none. */
 struct crawler *heal_volume_crawler(const struct heal_volume *v, size_t set);
+/* Asks for a heal of the set: 0, as crawler_ask(), or -EOPNOTSUPP: a full heal of a dispersed set. */
+int heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full);
 
 #endif

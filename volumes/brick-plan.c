@@ -132,7 +132,8 @@ int
 brick_plan_add(struct brick_plan *plan, const struct volume *now, const struct volume *added,
                unsigned replica, bool with_arbiter, struct problem *why)
 {
-    if (plan_begin(plan, now, why))
+    if (plan_begin(plan, now, why) ||
+        (replica != 0 && volume_refuse_dispersed(now, "a change of the number of bricks in a set", why)))
         return why->err;
     if (replica != 0 && replica < now->replica) {
         problem_set(why, -EINVAL, "volume %s has replica %u, which is more than %u", now->name, now->replica,
@@ -209,7 +210,9 @@ int
 brick_plan_remove(struct brick_plan *plan, const struct volume *now, const struct volume *removed,
                   unsigned replica, struct problem *why)
 {
-    if (plan_begin(plan, now, why) || mark_leaving(plan, now, removed, why))
+    if (plan_begin(plan, now, why) ||
+        (replica != 0 && volume_refuse_dispersed(now, "a change of the number of bricks in a set", why)) ||
+        mark_leaving(plan, now, removed, why))
         return why->err;
     if (removed->brick_count == now->brick_count) {
         problem_set(why, -EINVAL, "these are all bricks of volume %s", now->name);
@@ -242,7 +245,7 @@ brick_plan_replace(struct brick_plan *plan, const struct volume *now, const char
 {
     int at = brick_host_find(now, from);
 
-    if (plan_begin(plan, now, why))
+    if (plan_begin(plan, now, why) || volume_refuse_dispersed(now, "replace-brick", why))
         return why->err;
     if (at < 0)
         return no_brick_of(now, from, why);

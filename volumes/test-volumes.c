@@ -699,7 +699,7 @@ START_TEST(a_volume_of_a_newer_format_is_refused)
 {
     open_volumes();
     volumes_close();
-    put_file("volumes/x.json", "{\"format\": 4, \"name\": \"x\"}");
+    put_file("volumes/x.json", "{\"format\": 5, \"name\": \"x\"}");
     expect_refusal(-EPROTO, "volumes/x.json");
 }
 END_TEST

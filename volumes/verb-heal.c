@@ -421,6 +421,9 @@ verb_heal(json_t *args, json_t **out, struct problem *why)
         return why->err;
     if (v->replica == 1)
         err = problem_set(why, -EINVAL, "volume %s is not replicated: there is nothing to heal", v->name);
+    else if (strcmp(what, "index") != 0 && strcmp(what, "info") != 0 &&
+             volume_refuse_dispersed(v, "heal other than heal and heal info", why))
+        err = why->err;
     else if (strcmp(what, "split-brain") == 0)
         err = verb_heal_split_brain(v, how, brick, file, out, why);
     else

@@ -169,10 +169,10 @@ describe_options(const struct volume *v)
 static json_t *
 describe_info(const struct volume *v)
 {
-    return json_pack("{ss ss ss ss si si so so}", "name", v->name, "type", volume_type_text(v), "id",
+    return json_pack("{ss ss ss ss si si si so so}", "name", v->name, "type", volume_type_text(v), "id",
                      GFID(&v->id), "status", volume_status_text(v->status), "replica", (int)v->replica,
-                     "arbiter", (int)v->has_arbiter, "bricks", describe_bricks(v, false), "options",
-                     describe_options(v));
+                     "arbiter", (int)v->has_arbiter, "redundancy", (int)v->redundancy, "bricks",
+                     describe_bricks(v, false), "options", describe_options(v));
 }
 
 int

@@ -135,21 +135,26 @@ int
 verb_create(json_t *args, json_t **out, struct problem *why)
 {
     const char *name, *size = NULL;
-    int replica = 1, arbiter = 0, sets = 0;
+    int replica = 1, arbiter = 0, redundancy = 0, sets = 0;
     json_t *bricks;
 
-    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s?i, s:o, s?s}", "name", &name, "replica", &replica,
-                       "arbiter", &arbiter, "sets", &sets, "bricks", &bricks, "size", &size, NULL) ||
+    if (verbs_get_args(args, why, "{s:s, s?i, s?i, s?i, s?i, s:o, s?s}", "name", &name, "replica", &replica,
+                       "arbiter", &arbiter, "redundancy", &redundancy, "sets", &sets, "bricks", &bricks,
+                       "size", &size, NULL) ||
         volume_check_new_name(name, why))
         return why->err;
     const bool is_placed = cluster_is_on() && json_array_size(bricks) == 0;
-    if (replica < 1 || arbiter < 0 || arbiter > 1)
-        return problem_set(why, -EINVAL, "replica %d arbiter %d", replica, arbiter);
+    if (replica < 1 || arbiter < 0 || arbiter > 1 || redundancy < 0)
+        return problem_set(why, -EINVAL, "replica %d arbiter %d redundancy %d", replica, arbiter, redundancy);
+    if (redundancy && cluster_is_on())
+        return problem_set(why, -EOPNOTSUPP, "dispersed volumes of a store are not built");
     struct volume *v = volume_new(name, (unsigned)replica, arbiter != 0);
     if (!v)
         return problem_no_memory(why);
     why->err = 0;
-    if (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why)) {
+    v->redundancy = (unsigned)redundancy;
+    if ((size && volume_refuse_dispersed(v, "a limit", why)) ||
+        (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why))) {
         volume_free(v);
         return why->err;
     }
@@ -371,8 +376,16 @@ verb_reset(json_t *args, json_t **out, struct problem *why)
 static int
 limit_volume(const char *name, const char *size, struct problem *why)
 {
+    struct volume *v = volumes_find(name, why);
+
+    if (!v)
+        return why->err;
+    int err = volume_refuse_dispersed(v, "a limit", why);
+    volume_free(v);
+    if (err)
+        return err;
     json_t *options = json_pack("{ss}", "kiln.limit", size);
-    int err = options ? volumes_set(name, options, why) : problem_no_memory(why);
+    err = options ? volumes_set(name, options, why) : problem_no_memory(why);
 
     json_decref(options);
     return err;
@@ -429,6 +442,8 @@ change_folder(const struct volume *v, const char *what, const char *path, const 
 {
     uint64_t bytes = 0;
 
+    if (volume_refuse_dispersed(v, "a limit of folders", why))
+        return why->err;
     if (!path || *path != '/' || strcmp(path, "/") == 0) {
         problem_set(why, -EINVAL, "'%.400s' is not a folder of volume %s", path ? path : "", v->name);
         problem_expected(

@@ -190,6 +190,10 @@ index_layer(struct brick_file *b)
 
     snprintf(text, sizeof text, "%s/.glusterfs/indices", b->path);
     put_option(&b->w, "index-base", text);
+    if (b->w.v->redundancy) {
+        put_option(&b->w, "xattrop64-watchlist", "trusted.ec.dirty");
+        return;
+    }
     put_option(&b->w, "xattrop-dirty-watchlist", "trusted.afr.dirty");
     snprintf(text, sizeof text, "trusted.afr.%s-", b->w.v->name);
     put_option(&b->w, "xattrop-pending-watchlist", text);
@@ -385,6 +389,47 @@ replicate_layer(struct client_file *c, unsigned set)
     free(children);
 }
 
+static void
+disperse_layer(struct client_file *c, unsigned set)
+{
+    const struct volume *v = c->w.v;
+    char *children = client_names(v, set * v->replica, v->replica, " ");
+    char name[VOLUME_NAME_MAX + 64], redundancy[16];
+
+    snprintf(name, sizeof name, "%s-disperse-%u", v->name, set);
+    snprintf(redundancy, sizeof redundancy, "%u", v->redundancy);
+    if (!children) {
+        c->w.is_short = true;
+        return;
+    }
+    begin_named(&c->w, name, "cluster/disperse");
+    put_option(&c->w, "redundancy", redundancy);
+    if (c->w.kind == FOR_HEAL) {
+        put_option(&c->w, "iam-self-heal-daemon", "yes");
+        put_option(&c->w, "self-heal-daemon",
+                   volume_option_bool(v, "cluster.self-heal-daemon") ? "on" : "off");
+        put_option(&c->w, "heal-timeout", volume_option_value(v, "cluster.heal-timeout"));
+    }
+    end_named(&c->w, name, children);
+    free(children);
+}
+
+static void
+set_layer(struct client_file *c, unsigned set)
+{
+    if (c->w.v->redundancy)
+        disperse_layer(c, set);
+    else
+        replicate_layer(c, set);
+}
+
+/* Returns the word for a set in the names of layers. */
+static const char *
+set_word(const struct volume *v)
+{
+    return v->redundancy ? "disperse" : v->replica > 1 ? "replicate" : "client";
+}
+
 /* Writes the protocol/client layers and, for a replicated volume, the replicate layers above. Returns the
  * names of the uppermost ones; the caller frees them. */
 static char *
@@ -398,12 +443,12 @@ lower_layers(struct client_file *c)
     for (unsigned i = 0; i < v->brick_count; i++)
         client_layer(c, i);
     for (unsigned i = 0; i < sets && v->replica > 1; i++)
-        replicate_layer(c, i);
+        set_layer(c, i);
     FILE *f = open_memstream(&names, &size);
     if (!f)
         return NULL;
     for (unsigned i = 0; i < sets; i++)
-        fprintf(f, "%s%s-%s-%u", i ? " " : "", v->name, v->replica > 1 ? "replicate" : "client",
+        fprintf(f, "%s%s-%s-%u", i ? " " : "", v->name, set_word(v),
                 v->replica > 1 ? i : v->bricks[i].id);
     if (fclose(f) == 0)
         return names;
@@ -440,7 +485,7 @@ put_leaving(struct client_file *c)
     c->w.is_short |= !f;
     for (unsigned i = 0; f && i < v->brick_count; i += v->replica) {
         if (volume_task_leaves(v, i))
-            fprintf(f, "%s%s-%s-%u", ftell(f) ? " " : "", v->name, v->replica > 1 ? "replicate" : "client",
+            fprintf(f, "%s%s-%s-%u", ftell(f) ? " " : "", v->name, set_word(v),
                     v->replica > 1 ? i / v->replica : v->bricks[i].id);
     }
     if (f && fclose(f) != 0)
@@ -511,7 +556,7 @@ volfile_text_rebalance(const struct volume *v, uint16_t port)
 uint32_t
 volfile_op_version(const struct volume *v)
 {
-    return v->replica > 1 ? 30800 : 2;
+    return v->redundancy ? 30900 : v->replica > 1 ? 30800 : 2;
 }
 
 char *
@@ -526,6 +571,6 @@ volfile_text_heal(const struct volume *v, uint16_t port, unsigned set)
         return NULL;
     for (unsigned i = 0; i < v->replica; i++)
         client_layer(&c, set * v->replica + i);
-    replicate_layer(&c, set);
+    set_layer(&c, set);
     return finish_text(&c.w, &text);
 }

@@ -530,7 +530,7 @@ volume_options_of_new(struct volume *v)
 
     for (size_t i = 0; i < 3 && !err; i++)
         err = volume_set_option(v, all[i][0], all[i][1]);
-    for (size_t i = 0; i < 2 && !err && v->replica > 1; i++)
+    for (size_t i = 0; i < 2 && !err && v->replica > 1 && !v->redundancy; i++)
         err = volume_set_option(v, replicated[i][0], replicated[i][1]);
     return err;
 }

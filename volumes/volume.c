@@ -8,7 +8,7 @@
 
 #include "volumes/volume-task.h"
 
-enum { FORMAT_WITHOUT_TASK = 2 };
+enum { FORMAT_WITHOUT_TASK = 2, FORMAT_OF_TASK = 3 };
 
 /* ---- the value ------------------------------------------------------------------------------- */
 
@@ -236,6 +236,7 @@ volume_copy(const struct volume *v)
     if (!copy)
         return NULL;
     copy->id = v->id;
+    copy->redundancy = v->redundancy;
     copy->status = v->status;
     memcpy(copy->username, v->username, sizeof copy->username);
     memcpy(copy->password, v->password, sizeof copy->password);
@@ -268,7 +269,35 @@ volume_type_text(const struct volume *v)
 {
     if (v->replica == 1)
         return "Distribute";
+    if (v->redundancy)
+        return v->brick_count > v->replica ? "Distributed-Disperse" : "Disperse";
     return v->brick_count > v->replica ? "Distributed-Replicate" : "Replicate";
+}
+
+int
+volume_refuse_dispersed(const struct volume *v, const char *what, struct problem *why)
+{
+    if (!v->redundancy)
+        return 0;
+    problem_set(why, -EOPNOTSUPP, "volume %s is dispersed, and %s is not built for dispersed volumes",
+                v->name, what);
+    return why->err;
+}
+
+enum { DISPERSED_MAX = 31, DISPERSED_DATA_MAX = 16 }; /* bricks of a set */
+
+static int
+check_dispersed(const struct volume *v, struct problem *why)
+{
+    bool is_good = v->replica >= 3 && v->replica <= DISPERSED_MAX && v->replica >= 2 * v->redundancy + 1 &&
+                   v->replica - v->redundancy <= DISPERSED_DATA_MAX && !v->has_arbiter;
+
+    if (is_good)
+        return 0;
+    problem_set(why, -EINVAL, "disperse %u redundancy %u", v->replica, v->redundancy);
+    problem_expected(why, "3 to %d bricks, a redundancy of less than half of them, and at most %d others",
+                     DISPERSED_MAX, DISPERSED_DATA_MAX);
+    return why->err;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -321,10 +350,12 @@ volume_check_shape(const struct volume *v, struct problem *why)
     if (v->brick_count == 0 || v->brick_count > VOLUME_BRICKS_MAX) {
         problem_set(why, -EINVAL, "%u bricks", v->brick_count);
         problem_expected(why, "1 to %d bricks", VOLUME_BRICKS_MAX);
+    } else if (v->redundancy && check_dispersed(v, why)) {
+        return why->err;
     } else if (v->has_arbiter && v->replica != 3) {
         problem_set(why, -EINVAL, "an arbiter with replica %u", v->replica);
         problem_expected(why, "replica 3 arbiter 1: two bricks with the data, and one without");
-    } else if (v->replica < 1 || v->replica > 16) {
+    } else if (v->replica < 1 || (v->replica > 16 && !v->redundancy)) {
         problem_set(why, -EINVAL, "replica %u", v->replica);
         problem_expected(why, "replica 2 to 16, or no replica at all");
     } else if (v->brick_count % v->replica != 0) {
@@ -436,13 +467,17 @@ json_t *
 volume_to_json(const struct volume *v)
 {
     /* json_pack() consumes the arguments of `o`, and fails if one of them is NULL */
-    return json_pack("{si ss ss ss si si ss ss so si so so sO*}", "format",
-                     v->task ? VOLUME_FORMAT : FORMAT_WITHOUT_TASK, "name", v->name, "id", GFID(&v->id),
+    json_t *redundancy = v->redundancy ? json_integer((json_int_t)v->redundancy) : NULL;
+
+    return json_pack("{si ss ss ss si si ss ss so si so so sO* so*}", "format",
+                     v->redundancy ? VOLUME_FORMAT
+                     : v->task     ? FORMAT_OF_TASK
+                                   : FORMAT_WITHOUT_TASK, "name", v->name, "id", GFID(&v->id),
                      "status", status_words[v->status], "replica", (int)v->replica, "arbiter",
                      (int)v->has_arbiter, "username", v->username, "password", v->password, "bricks",
                      bricks_to_json(v->bricks, v->brick_count), "next_brick", (int)v->next_id, "coming",
                      bricks_to_json(v->coming, v->coming_count), "options", options_to_json(v), "task",
-                     v->task);
+                     v->task, "redundancy", redundancy);
 }
 
 static const char *
@@ -576,7 +611,9 @@ read_fields(struct volume *v, const json_t *json, bool is_old, struct problem *w
     unsigned arbiter, next_id = 0;
 
     if (read_secret(id, json, "id", why) || read_status(v, json, why) ||
-        json_member_number(json, "replica", 16, &v->replica, why) ||
+        json_member_number(json, "replica", DISPERSED_MAX, &v->replica, why) ||
+        (json_object_get(json, "redundancy") &&
+         json_member_number(json, "redundancy", DISPERSED_MAX, &v->redundancy, why)) ||
         json_member_number(json, "arbiter", 1, &arbiter, why) ||
         read_secret(v->username, json, "username", why) || read_secret(v->password, json, "password", why) ||
         read_bricks(v, json, "bricks", is_old ? append_numbered : append_brick, why) ||

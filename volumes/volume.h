@@ -20,8 +20,8 @@
 #include "volumes/problem.h"
 
 /* Format 1, without ids and coming bricks, can be read too. A volume without a task is written in format 2,
- * for an older kilnd. */
-#define VOLUME_FORMAT 3
+ * for an older kilnd, and only a dispersed one in format 4, which has "redundancy". */
+#define VOLUME_FORMAT 4
 #define VOLUME_NAME_MAX 128
 #define VOLUME_BRICKS_MAX 1024
 #define VOLUME_BRICK_ID_MAX 1000000
@@ -53,7 +53,10 @@ struct volume {
     char *name;
     struct gfid id;
     enum volume_status status;
-    unsigned replica; /* 1: not replicated */
+    unsigned replica; /* bricks of a set; 1: not replicated */
+    /* 0: the bricks of a set hold copies. Above 0: a dispersed set, of which any `replica` - `redundancy`
+     * bricks give the files back */
+    unsigned redundancy;
     bool has_arbiter; /* the last brick of each replica set holds no data */
     struct volume_brick *bricks;
     unsigned brick_count; /* a multiple of replica */
@@ -94,7 +97,7 @@ volume_is_arbiter(const struct volume *v, unsigned brick)
 
 /* "Created", "Started", "Stopped". */
 const char *volume_status_text(enum volume_status status);
-/* "Distribute", "Replicate", "Distributed-Replicate". */
+/* "Distribute", "Replicate", "Disperse", "Distributed-Replicate", "Distributed-Disperse". */
 const char *volume_type_text(const struct volume *v);
 
 /* Allows letters, digits, '-' and '_'. Returns 0 or -EINVAL. */
@@ -106,6 +109,8 @@ bool volume_name_is_keyword(const char *name);
 int volume_check_new_name(const char *name, struct problem *why);
 /* Checks that replica, arbiter and the number of bricks match. Returns 0 or -EINVAL. */
 int volume_check_shape(const struct volume *v, struct problem *why);
+/* Refuses an operation that is not built for dispersed volumes: 0 for other volumes, or -EOPNOTSUPP. */
+int volume_refuse_dispersed(const struct volume *v, const char *what, struct problem *why);
 /* Checks a host name, an address, or "". Returns 0 or -EINVAL. */
 int volume_check_host(const char *host, struct problem *why);
 /* Checks and normalises the path of a brick: absolute, without "//", "." and "..", and with bytes only

@@ -465,6 +465,8 @@ volumes_take_brick_down(const char *name, const char *path, struct problem *why)
     if (at < 0) {
         problem_set(why, -ENOENT, "%s is no brick of volume %s", path, name);
         problem_type(why, "kiln volume info %s", name);
+    } else if (volume_refuse_dispersed(e->now, "reset-brick", why)) {
+        (void)at;
     } else if (e->now->replica == 1) {
         problem_set(why, -EINVAL, "volume %s is not replicated: the files of %s are nowhere else", name,
                     path);

@@ -73,7 +73,7 @@ refused 2 "'extra' is not known" top --once extra
 refused 2 'expected list, set PATH SIZE' volume quota demo enable
 refused 2 'did you mean start' volume strat demo
 refused 2 'a verb that kiln help lists' volume nosuchverb demo
-refused 2 'no dispersed volumes' volume create two disperse 3 redundancy 1 "$T"/b/new{1..3}
+refused 1 'disperse 4 redundancy 2' volume create two disperse 4 redundancy 2 "$T"/b/new{1..4}
 refused 2 'has no value' volume set demo performance.read-ahead on network.ping-timeout
 refused 1 'is not set' volume reset demo performance.read-ahead
 refused 1 'no option' volume get demo nosuch

@@ -6,6 +6,8 @@
  *
  * A crawl runs when a child comes up and each `heal-timeout` seconds. A crawl that dies leaves each object
  * as a heal that stops leaves it (heal.h). One crawl of a set runs at a time, in one coroutine. */
+#include "xlators/cluster/disperse/crawl.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -273,6 +275,17 @@ ec_crawl_soon(struct disperse *d)
     if (!d->is_crawling && !atomic_load(&d->is_stopping))
         timer_start(&d->crawl_timer, CRAWL_SOON_MS);
     pthread_mutex_unlock(&d->lock);
+}
+
+int
+disperse_crawl_ask(struct graph *g)
+{
+    struct disperse *d = g->top->private;
+
+    if (!is_healer(d))
+        return -EPERM;
+    ec_crawl_soon(d);
+    return children_count(atomic_load(&d->up)) > d->data ? 0 : -ENOTCONN;
 }
 
 /* is_stopping is set: running heals and crawls end soon. */

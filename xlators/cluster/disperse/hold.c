@@ -40,9 +40,9 @@
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *
- *      the mount, during an XATTROP that   versions or sizes may differ so that no K children agree: EIO, and
- *      records a version or a size         no healer decides. So a version rises only where that tells a child
- *                                          that is behind from the others; a size has to be recorded
+ *      the mount, during an XATTROP that  versions or sizes may differ so that no K children agree: EIO, and
+ *      records a version or a size        no healer decides. So a version rises only where that tells a child
+ *                                         that is behind from the others; a size has to be recorded
  *
  * A dirty mark is taken back only while all children are up and good, so that of a change that a child
  * missed each good child's index names the inode. If an operation is refused by K children and was done by

@@ -11,8 +11,8 @@
  *      reads a change that was reported as done before, from all three children, and from each two children
  *      reads it or answers EIO, never anything else
  *      "heals": all children come up, and the mount heals: each two children give the new contents, versions
- *      and sizes of all children are equal, and no lock is left. A dirty mark may stay where only the reply to
- *      the last XATTROP was lost; the brick's index names the file then */
+ *      and sizes of all children are equal, and no lock is left. A dirty mark may stay where only the reply
+ *      to the last XATTROP was lost; the brick's index names the file then */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
