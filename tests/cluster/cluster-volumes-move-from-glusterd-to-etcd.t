@@ -60,7 +60,7 @@ mkdir -p "$T/host/srv"
 "$KILND" --store "$cluster_store" --host "$KILND_HOST" --state "$T/host/state" -N -l "$T/log/kilnd-host.log" \
     --statedump-dir "$T" >>"$T/log/kilnd-host.out" 2>&1 </dev/null &
 host_pid[host]=$!
-wait_for 60 "kilnd to answer" kiln list
+wait_for 60 "kilnd to answer" kiln host list
 t "the exported volumes are taken over into the store" kiln store import "$T/volumes.json"
 is "$(store get --prefix /kiln/volumes --keys-only | grep -c /v)" 1 "the store has the volume"
 t "the volume starts" kiln start v
