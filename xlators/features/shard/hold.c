@@ -26,7 +26,9 @@
  * the file removes them. (A client that extends the file later without writing these bytes, by a hole, may
  * show them: bytes that a user of the file has written, in a write that was never confirmed.) After 4 all is
  * done. A brick that restarts between 4 and its reply may have added or not: the size is read again. The
- * number of blocks, which is only shown, may then be wrong. */
+ * number of blocks, which is only shown, may then be wrong. The brick has forgotten the lock, so another
+ * mount may have the lock at the same time until this one's calls have ended: then the sums of the XATTROPs
+ * show the other's part, as beside a stock client. */
 #include <errno.h>
 #include <string.h>
 
