@@ -147,8 +147,12 @@ shard_file_note(struct shard_file *f, const struct dict *xattrs, const struct ia
         f->size = size;
         f->blocks = blocks;
     }
-    if (a && a->mode)
+    if (a && a->mode) {
         f->last = *a;
+        /* another mount has removed the last name: after the last close here the sweep may find work */
+        if (!a->nlink)
+            f->is_unlinked = f->has_strays = true;
+    }
     pthread_mutex_unlock(&f->lock);
 }
 

@@ -78,7 +78,7 @@ struct shard_file {
     pthread_mutex_t lock;
     uint64_t size, blocks; /* as last seen: other clients may have changed them */
     struct iatt last;      /* the base file's attributes as last seen; mode 0: never */
-    bool is_unlinked;      /* this mount has removed the last name */
+    bool is_unlinked;      /* this mount has removed the last name, or has seen that there is none */
     bool has_strays;       /* a call of this mount has failed, and may have left shards behind the end */
     /* The time of the last write that the base file does not show yet; 0: none. */
     int64_t owed_sec, told_sec;
