@@ -91,6 +91,7 @@ ask_send_answer(const struct serving *s, json_t *answer)
     free(text);
 }
 
+/* Consumes `answer`. */
 static void
 deliver_answer(const char *id, json_t *answer)
 {
@@ -98,9 +99,12 @@ deliver_answer(const char *id, json_t *answer)
 
     pthread_mutex_lock(&lock);
     cds_list_for_each_entry (w, &waits, link) {
-        if (strcmp(w->id, id) == 0 && !w->answer)
-            w->answer = json_incref(answer);
+        if (answer && strcmp(w->id, id) == 0 && !w->answer) {
+            w->answer = answer;
+            answer = NULL;
+        }
     }
+    json_decref(answer);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
@@ -112,11 +116,12 @@ serving_run(void *arg)
 
     rcu_register_thread();
     json_t *answer = run_question(s->question);
-    if (s->is_own)
+    if (s->is_own) {
         deliver_answer(s->id, answer);
-    else
+    } else {
         ask_send_answer(s, answer);
-    json_decref(answer);
+        json_decref(answer);
+    }
     rcu_unregister_thread();
     pthread_mutex_lock(&lock);
     cds_list_del(&s->link);
@@ -195,7 +200,6 @@ cluster_answer_seen(const char *id, const char *text)
 
     if (answer)
         deliver_answer(id, answer);
-    json_decref(answer);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
