@@ -73,6 +73,8 @@ except OSError as e:
 print(os.fstat(fd).st_blocks)
 EOS
 is "$(tr '\n' ' ' <"$T/seeks")" "4096 3 4096 6 16 " "seeks find the data and the holes of a file"
+t "an allocation of more blocks than a call may make is refused" fails_with "File too large" \
+    python3 -c 'import os, sys; os.posix_fallocate(os.open(sys.argv[1], os.O_RDWR), 0, 1 << 60)' "$a/holes"
 chmod 4755 "$a/large"
 chown 1000 "$a/large"
 is "$(stat -c '%s %a' "$a/large")" "9000005 755" "a change of mode and owner keeps the size"

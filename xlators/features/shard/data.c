@@ -439,6 +439,15 @@ shard_space_go(struct xlator *xl, struct call_stack *stk)
     if (err)
         return err;
     io.makes_blocks = stk->call.fop == FOP_fallocate;
+    if (stk->call.fop == FOP_discard) {
+        if (io.offset + io.len > shard_file_size(o.f))
+            err = shard_file_look(&o, NULL);
+        shard_cut_at(&io, shard_file_size(o.f));
+    }
+    if (!err && shard_piece_count(&io) > SHARD_BLOCKS_BY_NUMBER)
+        err = -EFBIG; /* one call would keep the bricks busy for hours */
+    if (err)
+        return err;
     if (stk->call.fop == FOP_discard)
         return shard_discard(&io);
     return shard_allocate(&io, stk->call.fop == FOP_fallocate && stk->call.flags);
