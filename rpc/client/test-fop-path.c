@@ -278,6 +278,8 @@ START_TEST(an_answer_after_the_end_of_the_connection_is_dropped)
     struct fop_path *before = fop_path_ref(path);
     uint32_t xid = last_xid;
 
+    while (!atomic_load(&peer_conn)) /* the call went by the path and did not wait for the peer to accept */
+        usleep(1000);
     conn_close(atomic_load(&peer_conn));
     must_wait(&answered);
     ck_assert_int_eq(reply.op_errno, ENOTCONN);
