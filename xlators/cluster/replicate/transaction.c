@@ -59,7 +59,9 @@
  * from the view before the change (view.c), and for data also from the counters that the mark returns.
  * While the only good child is away, no other child shows that it is the only one. Names may be changed on
  * any copy, because a heal merges them; but a change that all good copies refuse, and stale copies make (a
- * name that they lack), has failed.
+ * name that they lack), has failed. The good copies then accuse the stale copies of that name, so that a heal
+ * undoes the change. A death of the mount before this mark leaves the folder dirty, and a heal merges the
+ * names.
  *
  * A lack of memory in this process is no child's failure: the change then goes to no child (ENOMEM), or to
  * all as soon as there is memory, and marks after and unlocks wait for memory (fan.c).
@@ -502,6 +504,17 @@ is_refused_by_good(const struct transaction *t, const struct fan *f, child_set d
     return is_refused;
 }
 
+/* The children that have refused the change are right, and all others have failed. */
+static void
+blame_stale(struct transaction *t, const struct fan *f)
+{
+    child_set refusing = 0;
+
+    for_each_child (i, f->sent)
+        refusing |= f->ret[i] < 0 && f->ret[i] != -ENOTCONN ? CHILD(i) : 0;
+    t->failed = t->locked & ~refusing;
+}
+
 /* A child that succeeded, but whose reply did not fit into memory, has not failed. */
 int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
@@ -523,11 +536,15 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     }
     t->failed |= failed;
     child_set done = fan_done(f) & ~failed;
-    if (op_has_quorum(t->op, done) && is_good_on(t, done) && !is_refused_by_good(t, f, done))
+    bool is_refused = is_refused_by_good(t, f, done);
+    if (op_has_quorum(t->op, done) && is_good_on(t, done) && !is_refused)
         return f->good & ~failed ? 0 : -ENOMEM; /* done, but no reply is complete */
     int err = fan_errno(f);
 
-    t->is_in_vain = true;
+    if (is_refused && done)
+        blame_stale(t, f);
+    else
+        t->is_in_vain = true;
     return err ? -err : -ENOTCONN;
 }
 
