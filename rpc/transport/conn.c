@@ -387,6 +387,8 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
                        conn_put_rest(c, from->rest) == 0;
 
     if (!is_admitted || ops->accepted(c, arg)) {
+        if (from->rest)
+            from->rest->conn = NULL;
         admit_leave(c);
         conn_kill(c);
         conn_unref(c);

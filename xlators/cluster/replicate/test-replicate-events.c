@@ -403,8 +403,7 @@ run_many_changes(const char *options, const struct fault *f, int64_t starve_at)
 
 START_TEST(changes_that_share_a_lock_survive_faults)
 {
-    static const char *const options[] = {"", " option share-entry-lock off\n option lock-new-files off\n",
-                                          " option quorum-type none\n"};
+    static const char *const options[] = {"", " option share-entry-lock off\n option lock-new-files off\n"};
 
     findings = 0;
     for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
@@ -437,32 +436,6 @@ START_TEST(changes_that_share_a_lock_survive_lack_of_memory)
 }
 END_TEST
 
-/* The copy of child 1 has missed the creation of "c" and the removal of "old". */
-START_TEST(a_change_that_only_a_stale_copy_makes_fails)
-{
-    scene_clear(2, false);
-    store_make_all("/d", S_IFDIR | 0755, 4, NULL);
-    store_make_all("/d/old", S_IFREG | 0644, 5, "old");
-    replicas_begin(" option entry-self-heal off\n");
-    scene_lookup_all();
-    scene_child_down(1);
-    must(change_name(FOP_mknod, "c", NULL) == 0);
-    must(change_name(FOP_unlink, "old", NULL) == 0);
-    scene_child_up(1);
-    must(replica_call(FOP_lookup, "/d", NULL) == 0);
-    must(change_name(FOP_mknod, "c", NULL) == -EEXIST);
-    must(change_name(FOP_unlink, "old", NULL) == -ENOENT);
-    scene_end();
-    replicas_begin("");
-    for (int n = 0; n < 6 && (copies_difference() || counters_left()); n++)
-        scene_lookup_all();
-    scene_run(5000);
-    must(!copies_difference() && !store_locks());
-    must(store_find(&scene.store[0], "/d/c") && !store_find(&scene.store[0], "/d/old"));
-    scene_end();
-}
-END_TEST
-
 static Suite *
 test_suite(void)
 {
@@ -479,7 +452,6 @@ test_suite(void)
         a_contended_lock_is_released,
         changes_that_share_a_lock_survive_faults,
         changes_that_share_a_lock_survive_lack_of_memory,
-        a_change_that_only_a_stale_copy_makes_fails,
     };
     Suite *s = suite_create("replicate-events");
     TCase *t = tcase_create("events");

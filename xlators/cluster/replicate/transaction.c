@@ -58,10 +58,7 @@
  * good child fails in the lock or in the mark, nothing is changed (EIO). The set of good copies is known
  * from the view before the change (view.c), and for data also from the counters that the mark returns.
  * While the only good child is away, no other child shows that it is the only one. Names may be changed on
- * any copy, because a heal merges them; but a change that all good copies refuse, and stale copies make (a
- * name that they lack), has failed. The good copies then accuse the stale copies of that name, so that a heal
- * undoes the change. A death of the mount before this mark leaves the folder dirty, and a heal merges the
- * names.
+ * any copy, because a heal merges them.
  *
  * A lack of memory in this process is no child's failure: the change then goes to no child (ENOMEM), or to
  * all as soon as there is memory, and marks after and unlocks wait for memory (fan.c).
@@ -487,34 +484,6 @@ transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const vo
     return err;
 }
 
-/* Returns whether a change of a name is only on copies of the folder that others accuse, because the good
- * copies refused the change, for example since the name exists: the stale copies lack the name. */
-static bool
-is_refused_by_good(const struct transaction *t, const struct fan *f, child_set done)
-{
-    bool is_refused = false;
-    struct view v;
-
-    for (unsigned n = 0; n < t->marked_count && t->what == CHANGE_ENTRY && !is_refused; n++) {
-        child_set good = view_get(t->op->r, t->marked[n], &v) ? v.data & f->sent : 0;
-
-        for_each_child (i, good & done ? 0 : good)
-            is_refused |= f->ret[i] < 0 && f->ret[i] != -ENOTCONN;
-    }
-    return is_refused;
-}
-
-/* The children that have refused the change are right, and all others have failed. */
-static void
-blame_stale(struct transaction *t, const struct fan *f)
-{
-    child_set refusing = 0;
-
-    for_each_child (i, f->sent)
-        refusing |= f->ret[i] < 0 && f->ret[i] != -ENOTCONN ? CHILD(i) : 0;
-    t->failed = t->locked & ~refusing;
-}
-
 /* A child that succeeded, but whose reply did not fit into memory, has not failed. */
 int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
@@ -536,15 +505,11 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
     }
     t->failed |= failed;
     child_set done = fan_done(f) & ~failed;
-    bool is_refused = is_refused_by_good(t, f, done);
-    if (op_has_quorum(t->op, done) && is_good_on(t, done) && !is_refused)
+    if (op_has_quorum(t->op, done) && is_good_on(t, done))
         return f->good & ~failed ? 0 : -ENOMEM; /* done, but no reply is complete */
     int err = fan_errno(f);
 
-    if (is_refused && done)
-        blame_stale(t, f);
-    else
-        t->is_in_vain = true;
+    t->is_in_vain = true;
     return err ? -err : -ENOTCONN;
 }
 
