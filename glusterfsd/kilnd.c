@@ -628,7 +628,8 @@ main(int argc, char **argv)
     sigset_t signals;
 
     hand_over_to_stock(argv);
-    upgrade_begin(argc, argv);
+    if (upgrade_begin(argc, argv))
+        return EXIT_FAILURE;
     options_parse(&options, argc, argv);
     is_sandboxed = upgrade_was_sandboxed();
     if (options.is_upgrade_check)

@@ -178,7 +178,8 @@ static const struct sandbox_call of_mount[] = {
     END,
 };
 
-/* What shells, the core utilities, curl, systemctl and interpreters use besides. They may give up more. */
+/* Further calls of shells, the core utilities, curl, systemctl and interpreters. Such programs may give up
+ * more. */
 static const struct sandbox_call of_programs[] = {
     MASKED("clone", 0, NAMESPACES, 0),
     CALL("capset"),

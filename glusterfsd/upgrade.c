@@ -35,7 +35,7 @@
 
 #define STATE_VARIABLE "KILN_SAVED_STATE" /* the number of the descriptor */
 #define MAGIC 0x4b534156u
-enum { ANSWER_MS = 50, DEADLINE_MS = 3000, RETRY_MS = 5, CHECK_MS = 20000, CHILDREN_MAX = 64 };
+enum { ANSWER_MS = 50, DEADLINE_MS = 3000, RETRY_MS = 5, CHECK_MS = 20000 };
 
 static char **arguments;
 static int argument_count;
@@ -53,6 +53,38 @@ static struct upgrade_figures figures;
 static struct timer soon; /* initialised before upgrades are allowed */
 
 /* ---- the new program's side ------------------------------------------------------------------ */
+
+/* The descriptors that the earlier program has left open. Restoring marks its own for closing on exec. */
+static struct parcel inherited;
+
+static void
+note_inherited(void)
+{
+    DIR *fds = opendir("/proc/self/fd");
+    struct dirent *e;
+
+    while (fds && (e = readdir(fds))) {
+        int fd = atoi(e->d_name);
+
+        if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
+            parcel_put_u32(&inherited, (uint32_t)fd);
+    }
+    if (fds)
+        closedir(fds);
+}
+
+/* Closes the connections of bricks that serve no more, so that the clients see the end. */
+static void
+drop_inherited(void)
+{
+    while (inherited.at < inherited.used) {
+        int fd = (int)parcel_get_u32(&inherited);
+
+        if (fcntl(fd, F_GETFD) == 0)
+            close(fd);
+    }
+    parcel_free(&inherited);
+}
 
 /* Reaps the children of the earlier program: each child ends because its pipes have ended. */
 static void *
@@ -108,7 +140,7 @@ read_state(int fd)
     return state.is_broken ? -EBADMSG : 0;
 }
 
-void
+int
 upgrade_begin(int argc, char **argv)
 {
     const char *number = getenv(STATE_VARIABLE);
@@ -116,19 +148,19 @@ upgrade_begin(int argc, char **argv)
     arguments = argv;
     argument_count = argc;
     if (!number)
-        return;
+        return 0;
     int err = read_state(atoi(number));
+
+    note_inherited();
 
     unsetenv(STATE_VARIABLE);
     has_state = true;
     if (!err && is_sandboxed)
         err = sandbox_take_over();
     posix_keep_unlinked(!err);
-    if (!err)
-        return;
-    /* The log is not open yet. Clients connect again, as after a crash. */
-    fprintf(stderr, "kilnd: the state of the earlier program cannot be read: %s\n", strerror(-err));
-    state.is_broken = true;
+    if (err)
+        fprintf(stderr, "kilnd: the state of the earlier program cannot be read: %s\n", strerror(-err));
+    return err;
 }
 
 int
@@ -184,6 +216,7 @@ upgrade_restore(void)
     while (parcel_get_u32(&state))
         restore_brick(&sum);
     parcel_free(&state);
+    drop_inherited();
     posix_keep_unlinked(false);
     pthread_mutex_lock(&lock);
     figures.connections = sum.connections;
@@ -363,15 +396,16 @@ upgrade_ask(const char *program, char *error, size_t error_size)
 static void __attribute__((format(printf, 1, 2)))
 upgrade_failed(const char *format, ...)
 {
+    char error[sizeof figures.error];
     va_list ap;
 
     va_start(ap, format);
-    pthread_mutex_lock(&lock);
-    vsnprintf(figures.error, sizeof figures.error, format, ap);
-    log_event(LOG_ERROR, NULL, "upgrade-failed", "%s: this kilnd, %s, serves on", figures.error,
-              PACKAGE_VERSION);
-    pthread_mutex_unlock(&lock);
+    vsnprintf(error, sizeof error, format, ap);
     va_end(ap);
+    log_event(LOG_ERROR, NULL, "upgrade-failed", "%s: this kilnd, %s, serves on", error, PACKAGE_VERSION);
+    pthread_mutex_lock(&lock);
+    memcpy(figures.error, error, sizeof error);
+    pthread_mutex_unlock(&lock);
 }
 
 static void

@@ -28,8 +28,9 @@
 #define UPGRADE_FORMAT 1 /* of the saved state: a change of any save function needs the next number */
 
 /* First: keeps the arguments for the next program, and takes the state of an earlier program, if there is
- * any. */
-void upgrade_begin(int argc, char **argv);
+ * any. 0, or -errno after a line on standard error: the state cannot be read, and the process must end, so
+ * that the clients see the end of their connections. */
+int upgrade_begin(int argc, char **argv);
 /* Prints the answer to --upgrade-check. The exit status. */
 int upgrade_answer_check(void);
 /* This program follows another program: the process is a daemon already. */

@@ -41,7 +41,7 @@ void cluster_asks_end(struct cluster_ask *asks, unsigned count);
 /* cluster.c: a key below ask/ or answer/ was put. */
 void cluster_ask_seen(const char *host, const char *id, const char *text);
 void cluster_answer_seen(const char *id, const char *text);
-/* A host's lease has ended: nobody waits for that host any longer. */
+/* A host's lease has ended: questions to that host fail at once. */
 void cluster_ask_host_gone(const char *host);
 /* Ends all waits; later questions fail. */
 void cluster_asks_stop(void);

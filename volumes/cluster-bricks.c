@@ -255,7 +255,7 @@ struct bricks_change {
     bool with_arbiter;
 };
 
-/* One try. -ESTALE: another host was faster. */
+/* Tries the change once. -ESTALE: another host was faster. */
 static int
 change_bricks_once(const char *name, const struct bricks_change *c, struct problem *why)
 {

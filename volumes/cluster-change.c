@@ -516,7 +516,7 @@ look_for_bricks(const char *key, const char *text, int64_t revision, void *arg)
     volume_free(v);
 }
 
-/* One try: -ESTALE when another host has changed bricks meanwhile. */
+/* Tries the removal once. -ESTALE: another host has changed bricks meanwhile. */
 static int
 remove_host_once(const char *host, struct problem *why)
 {

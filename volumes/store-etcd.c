@@ -229,7 +229,7 @@ request_headers(struct store *s)
     return NULL;
 }
 
-/* One request to one member. Returns CURLE_OK with the HTTP status, or curl's error. */
+/* Sends a request to a member of etcd. Returns CURLE_OK with the HTTP status, or curl's error. */
 static CURLcode
 post_to(struct store *s, unsigned member, const char *path, const char *body, struct received *r,
         long *status)

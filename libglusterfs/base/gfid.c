@@ -60,7 +60,7 @@ gfid_parse(const char *text, size_t len, struct gfid *out)
 
 /* ---- random gfids ---------------------------------------------------------------------------- */
 
-/* One system call brings the random bytes of many gfids. Each thread has its own bytes, so no lock is needed.
+/* A system call brings the random bytes of many gfids. Each thread has separate bytes, so no lock is needed.
  * A child process drops the bytes that fork() has copied, because the parent uses the same bytes. */
 enum { GFIDS_A_READ = 256 };
 

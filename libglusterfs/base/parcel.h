@@ -3,8 +3,8 @@
  * this machine.
  *
  * An error is kept and reported at the end: after a failed step, puts do nothing and gets return zeros and
- * empty texts. The reader therefore checks each count with parcel_is_broken() before it allocates by the
- * count, and no bytes of a parcel lead the reader beyond the parcel's end.
+ * empty texts. The reader therefore checks is_broken before an allocation by a count, and no bytes of a
+ * parcel lead the reader beyond the parcel's end.
  *
  * Lengths are bytes. thread: one at a time for each parcel. */
 #ifndef KILN_BASE_PARCEL_H

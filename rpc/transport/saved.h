@@ -20,8 +20,8 @@
 #include "rpc/transport/transport.h"
 
 /* Stops accepting and reading, cuts off peers that have not read the replies after half the time, and waits
- * until every accepted connection rests: no reader, batch or sender
- * works, and no call is under way but calls that wait for other calls, of which `parked` returns the number.
+ * until every accepted connection rests: no reader, batch or sender works, and no call is under way but calls
+ * that wait for other calls, of which `parked` returns the number.
  * 0; -EBUSY: some call has not ended in `ms` milliseconds, and everything goes on as before. */
 int transport_freeze(unsigned ms, unsigned (*parked)(void));
 /* Everything goes on. After a transport_freeze() that has returned 0. */

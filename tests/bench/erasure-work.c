@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* One figure of tests/bench/erasure: encodes or decodes 64 stripes again and again for 0.3 s of CPU time, and
- * prints the GB of the file a second. The decoding is checked. */
+/* Measures a figure of tests/bench/erasure: encodes or decodes 64 stripes again and again for 0.3 s of CPU
+ * time, and prints the GB of the file a second. The decoding is checked. */
 #include <isa-l.h>
 #include <stdio.h>
 #include <stdlib.h>

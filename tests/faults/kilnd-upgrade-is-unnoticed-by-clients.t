@@ -5,7 +5,7 @@
 # writers of synchronous and buffered records, a holder of an fcntl lock, a process that waits for the lock, an open file that was
 # removed, and a listing of a folder that has begun. No call fails, each acknowledged record is there, the lock is never held twice,
 # and the process id stays. A program that does not start, and one with another format of saved state, are refused, and kilnd serves
-# on.
+# on. A kilnd whose saved state is cut ends, and the mounts reach the next kilnd.
 # Covers: glusterfsd/upgrade.c, rpc/transport/saved.c, xlators/protocol/server/saved.c, xlators/features/locks/saved.c, cli/upgrade.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -42,6 +42,9 @@ for ((i = 1; i <= upgrades; i++)); do
 done
 t_not "a program that does not start is refused" kiln upgrade /bin/false
 t_not "a program that is no kilnd is refused" kiln upgrade /bin/echo
+printf '#!/bin/sh\necho kiln-saved-state 99\n' >"$T/other"
+chmod +x "$T/other"
+t "a program with another format of saved state is refused" grep -q 'another format' <<<"$(kiln upgrade "$T/other" 2>&1)"
 t "kilnd serves on" kiln list
 t "the process is the same" test "$(pgrep -f "state $T/state" | head -n 1)" = "$pid"
 touch "$T/stop"
@@ -50,6 +53,26 @@ for mnt in one two; do
     for kind in sync buffered names lock waiter removed listing; do
         t_here "$kind on $mnt ends well" wait "${pids[n++]}"
     done
+done
+
+# The new program gets a state that is cut, and ends. The clients connect to the next kilnd, as after a crash.
+cat >"$T/cut" <<EOF
+#!/bin/sh
+case "\$*" in
+*--upgrade-check*) echo kiln-saved-state 1 ;;
+*) : >/proc/self/fd/\$KILN_SAVED_STATE; exec $KILND "\$@" ;;
+esac
+EOF
+chmod +x "$T/cut"
+"$KILN" upgrade "$T/cut" >"$T/log/cut.out" 2>&1 &
+cut=$!
+t "kilnd ends when the saved state is cut" wait_for 60 "kilnd to end" process_gone "$front_pid"
+kill "$cut" 2>/dev/null || true
+wait "$cut" || true
+{ wait "$front_pid"; } 2>/dev/null || true
+t_here "kilnd starts again" front_start
+for mnt in one two; do
+    t "the mount of $mnt comes back" wait_for 240 "the mount" cat "$T/$mnt/sync"
 done
 umount "$T/two"
 umount "$T/one"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* One call to several children, with care for lack of memory: fan.h. */
+/* Sends a call to several children, with care for lack of memory: fan.h. */
 #include <errno.h>
 
 #include "log/log.h"

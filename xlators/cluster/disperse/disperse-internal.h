@@ -171,7 +171,7 @@ bool answers_show_waiter(const struct fan *f, child_set set);
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
 enum { WORD_DATA, WORD_METADATA }; /* the two words of trusted.ec.version and .dirty */
-/* What an operation needs of the hold before it runs. */
+/* The needs of an operation that the hold meets before the operation runs. */
 enum {
     NEEDS_LOCK = 0,
     NEEDS_INFO = 1,

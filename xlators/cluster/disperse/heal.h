@@ -23,7 +23,7 @@
 
 #define VERSION_HEALING (UINT64_C(1) << 62) /* in the data word: this child is being healed */
 
-/* One child's object. */
+/* A child's object. */
 struct ec_copy {
     struct iatt stat; /* size: that of the fragment */
     uint64_t version[2], dirty[2], size;

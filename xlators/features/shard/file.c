@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* What is known of a file: its block size, which never changes; its size, which other clients change; and the
- * time of its last write.
+/* The layer's knowledge of a file: the block size, which never changes; the size, which other clients change;
+ * and the time of the last write.
  *
  * Size and number of blocks are an xattr of the base file, because the base file itself is at most one block
  * long. Each reply with attributes of a regular file gets them from the xattr, which the same call asks for.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Files in blocks of 16 bytes, on a brick in memory.
  *
- * One test makes random writes, appends, truncates, punches, allocations and reads, and compares each result
+ * A test makes random writes, appends, truncates, punches, allocations and reads, and compares each result
  * with an array of bytes. The others make one change, first to count its calls to the brick, then once for
  * each of these calls with a fault there: the call is refused; or the mount dies before it, or after it.
  * After a death a new mount sweeps. Then the file is as before the change or as after it, as far as a mount
