@@ -3,7 +3,8 @@
 """fuse_work.py: the rows of tests/bench/fuse.
 
     fuse_work.py prepare DIR FILES          DIR/tree.tar (FILES files of up to 16 KiB, 25 to a folder) and DIR/tree.json
-    fuse_work.py run DIR MOUNT PID MB [ROW...]   runs the rows in MOUNT; a JSON line for each: row, ms, client CPU of process PID
+    fuse_work.py run DIR MOUNT PID,BRICK... MB [ROW...]   runs the rows in MOUNT; a JSON line for each: row, ms, client CPU of
+                                            process PID, CPU of PID and all BRICK processes
     fuse_work.py report JSON OUT...         OUT, named SUBJECT.ROUND, has the lines of a subject and round
 
 Each row leaves the files that the next row needs. Rows that read compare the data with the written data.
@@ -13,13 +14,14 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tarfile
 import time
 
-SUBJECTS = ("stock", "kiln", "through")
+SUBJECTS = ("stock", "kiln", "inside", "through")
 
 
 def tree_files(count):
@@ -86,6 +88,53 @@ class Rows:
     def rand_write_sync(self):
         return self.fio("randwrite", "4k", f"--size={self.mb}m", f"--io_size={max(1, self.mb // 32)}m", "--fsync=1", "--overwrite=1")
 
+    def big(self, rw, size, *more):
+        """A row of the fio table: the file has MB megabytes, and MB megabytes are moved at most."""
+        return self.fio(rw, size, f"--size={self.mb}m", *more)
+
+    def write_1m(self):
+        return self.big("write", "1m", "--end_fsync=1")
+
+    def read_1m(self):
+        return self.big("read", "1m", "--invalidate=1")
+
+    def write_1m_direct(self):
+        return self.big("write", "1m", "--direct=1", "--overwrite=1")
+
+    def read_1m_direct(self):
+        return self.big("read", "1m", "--direct=1")
+
+    def write_128k_direct(self):
+        return self.big("write", "128k", "--direct=1", "--overwrite=1")
+
+    def read_128k_direct(self):
+        return self.big("read", "128k", "--direct=1")
+
+    def rand_write_direct(self):
+        return self.big("randwrite", "4k", f"--io_size={self.mb // 4}m", "--direct=1", "--overwrite=1")
+
+    def rand_write_direct_4(self):
+        return self.big("randwrite", "4k", f"--io_size={self.mb // 16}m", "--direct=1", "--overwrite=1", "--numjobs=4")
+
+    def rand_read_buffered(self):
+        return self.big("randread", "4k", f"--io_size={self.mb // 8}m", "--invalidate=1")
+
+    def sqlite(self):
+        """200 transactions of one row each, and 200 that find a row."""
+        base = sqlite3.connect(os.path.join(self.mnt, "base.db"), isolation_level=None)
+        base.execute("create table t (k integer primary key, v text)")
+        for i in range(200):
+            base.execute("insert into t values (?, ?)", (i, "kiln" * 50))
+        for i in range(200):
+            if base.execute("select v from t where k = ?", (i,)).fetchone() != ("kiln" * 50,):
+                sys.exit("fuse_work: sqlite lost a row")
+        base.close()
+
+    def fsyncs_4(self):
+        """Four writers in four files, an fsync for each 4 KiB."""
+        return self.fio("write", "4k", f"--filename={self.file}.1:{self.file}.2:{self.file}.3:{self.file}.4", "--file_service_type=roundrobin",
+                        f"--size={max(4, self.mb // 8)}m", "--fsync=1", "--numjobs=4", "--overwrite=1")
+
     def untar(self):
         must("tar", "-xf", os.path.join(self.dir, "tree.tar"), "-C", self.mnt)
 
@@ -147,27 +196,43 @@ class Rows:
         must("rm", "-rf", self.tree)
 
 
-COLD = ("seq_read", "ls_cold", "read_cold")
-ROWS = ("seq_write", "seq_read", "rand_read", "rand_read_4", "rand_write", "rand_write_sync", "untar", "ls_cold", "ls_warm", "read_cold",
-        "git_commit", "git_status", "churn", "lone", "rm")
+COLD = ("seq_read", "read_1m", "rand_read_buffered", "ls_cold", "read_cold")
+FIO = ("seq_write", "seq_read", "write_1m", "read_1m", "write_1m_direct", "read_1m_direct", "write_128k_direct", "read_128k_direct",
+       "rand_read", "rand_read_4", "rand_read_buffered", "rand_write", "rand_write_direct", "rand_write_direct_4", "rand_write_sync",
+       "fsyncs_4")
+ROWS = FIO + ("sqlite", "untar", "ls_cold", "ls_warm", "read_cold", "git_commit", "git_status", "churn", "lone", "rm")
 TITLES = {
     "seq_write": "128 KiB sequential write, 4 fsyncs", "seq_read": "128 KiB sequential read, cold",
     "rand_read": "4 KiB random read, O_DIRECT", "rand_read_4": "4 KiB random read, O_DIRECT, 4 threads",
+    "write_1m": "1 MiB sequential write, 1 fsync", "read_1m": "1 MiB sequential read, cold",
+    "write_1m_direct": "1 MiB sequential write, O_DIRECT", "read_1m_direct": "1 MiB sequential read, O_DIRECT",
+    "write_128k_direct": "128 KiB sequential write, O_DIRECT", "read_128k_direct": "128 KiB sequential read, O_DIRECT",
+    "rand_read_buffered": "4 KiB random read, cold", "rand_write_direct": "4 KiB random write, O_DIRECT",
+    "rand_write_direct_4": "4 KiB random write, O_DIRECT, 4 threads", "fsyncs_4": "4 KiB write, fsync each, 4 threads and files",
+    "sqlite": "sqlite, 200 transactions",
     "rand_write": "4 KiB random write, 4 fsyncs", "rand_write_sync": "4 KiB random write, fsync each", "untar": "untar",
     "ls_cold": "ls -lR, cold", "ls_warm": "ls -lR, warm, 3 times", "read_cold": "read all files, cold", "git_commit": "git add, commit",
     "git_status": "git status, 3 times", "churn": "small-file churn", "lone": "create, write, fsync, unlink, 10 files", "rm": "rm -rf",
 }
 
 
-def run(directory, mount, pid, megabytes, *names):
+def run(directory, mount, pids, megabytes, *names):
     rows = Rows(directory, mount, int(megabytes))
-    for name in names or ROWS:
+    client, *bricks = [int(pid) for pid in pids.split(",") if pid]
+
+    def cpu():
+        alone = client_cpu(client)
+        return alone, alone + sum(client_cpu(pid) for pid in bricks)
+    chosen = [row for name in names or ROWS for row in (FIO if name == "fio" else (name,))]
+    for name in chosen:
         if name in COLD:
             drop_caches()
-        cpu, start = client_cpu(int(pid)), time.monotonic()
+        before, start = cpu(), time.monotonic()
         told = getattr(rows, name)()
         wall = told or time.monotonic() - start
-        print(json.dumps({"row": name, "ms": wall * 1000, "cpu_ms": (client_cpu(int(pid)) - cpu) * 1000}), flush=True)
+        after = cpu()
+        print(json.dumps({"row": name, "ms": wall * 1000, "cpu_ms": (after[0] - before[0]) * 1000,
+                          "all_cpu_ms": (after[1] - before[1]) * 1000}), flush=True)
 
 
 def report(path, *outs):
@@ -178,20 +243,24 @@ def report(path, *outs):
             for line in f:
                 one = json.loads(line)
                 runs.setdefault(one["row"], {}).setdefault(subject, []).append(one)
-    print(f"{'':42}{'stock':>9}{'Kiln':>9}{'through':>9}  {'stock/Kiln':>10}  {'CPU':>5}  {'Kiln/through':>12}")
+    heads = "".join(f"{s:>9}" for s in SUBJECTS)
+    print(f"{'':44}{heads}  {'stock/kiln':>10}  {'CPU':>5}  {'+brick':>6}  {'kiln/through':>12}  {'stock/inside':>12}  {'inside/through':>14}")
     table = []
     for row in ROWS:
         if row not in runs:
             continue
-        ms = {s: statistics.median(r["ms"] for r in runs[row][s]) for s in runs[row]}
-        cpu = {s: statistics.median(r["cpu_ms"] for r in runs[row][s]) for s in runs[row]}
-        table.append({"row": row, "ms": ms, "cpu_ms": cpu, "runs": runs[row]})
+
+        def median(key):
+            return {s: statistics.median(r[key] for r in runs[row][s]) for s in runs[row]}
+        ms, cpu, total = median("ms"), median("cpu_ms"), median("all_cpu_ms")
+        table.append({"row": row, "ms": ms, "cpu_ms": cpu, "all_cpu_ms": total, "runs": runs[row]})
         cells = "".join(f"{ms[s]:9.1f}" if s in ms else f"{'-':>9}" for s in SUBJECTS)
 
         def ratio(values, a, b, width):
             return f"{values[a] / values[b]:{width}.2f}" if values.get(a) and values.get(b) else f"{'-':>{width}}"
-        print(f"{TITLES[row]:42}{cells}  {ratio(ms, 'stock', 'kiln', 10)}  {ratio(cpu, 'stock', 'kiln', 5)}  "
-              f"{ratio(ms, 'kiln', 'through', 12)}")
+        print(f"{TITLES[row]:44}{cells}  {ratio(ms, 'stock', 'kiln', 10)}  {ratio(cpu, 'stock', 'kiln', 5)}  "
+              f"{ratio(total, 'stock', 'kiln', 6)}  {ratio(ms, 'kiln', 'through', 12)}  {ratio(ms, 'stock', 'inside', 12)}  "
+              f"{ratio(ms, 'inside', 'through', 14)}")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(table, f, indent=1)
         f.write("\n")
