@@ -31,6 +31,8 @@ kilnd_SOURCES = \
 	glusterfsd/volfiles.h \
 	glusterfsd/notify.c \
 	glusterfsd/notify.h \
+	glusterfsd/option-table.c \
+	glusterfsd/option-table.h \
 	glusterfsd/options.c \
 	glusterfsd/questions.c \
 	glusterfsd/questions.h \
@@ -53,7 +55,7 @@ kilnd_SOURCES = \
 	mount/mount.c \
 	mount/place.c \
 	mount/records.c \
-	mount/shared.c \
+	mount/option-table.c mount/option-table.h mount/shared.c \
 	mount/spec.c \
 	mount/types.c \
 	mount/volume.c

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The command line of kilnd and its configuration file; option-table.c has the options. */
 #include <config.h>
 
 #include <argp.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/roff.h"
 #include "coro/pool-control.h"
 #include "glusterfsd/config.h"
 #include "glusterfsd/http.h"
 #include "glusterfsd/kilnd.h"
+#include "glusterfsd/option-table.h"
 #include "log/log.h"
 #include "mem/mem-pool.h"
 #include "rpc/transport/tls-config.h"
@@ -21,166 +25,45 @@
 
 const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
-#define STATE_DIR_DEFAULT "/var/lib/kiln"
+enum { KEY_FIRST = 0x100 }; /* argp's key of a row without a letter: KEY_FIRST + its index */
 
-enum {
-    KEY_BRICK_NAME = 256,
-    KEY_BRICK_PORT,
-    KEY_PORT_FILE,
-    KEY_DUMP_DIR,
-    KEY_POOLS,
-    KEY_POOL_OPTION,
-    KEY_MANAGEMENT,
-    KEY_METRICS,
-    KEY_STATE,
-    KEY_VOLFILE_PORT,
-    KEY_HOOK_DEADLINE,
-    KEY_STORE,
-    KEY_HOST,
-    KEY_STORE_PASSWORD,
-    KEY_STORE_CA,
-    KEY_STORE_CERT,
-    KEY_STORE_KEY,
-    KEY_BRICK_ROOT,
-    KEY_XLATOR,
-    KEY_STRICT,
-    KEY_INSIDE,
-    KEY_PROCESS_NAME,
-    KEY_VOLFILE_ID,
-    KEY_SERVER_PORT,
-    KEY_SERVER_TRANSPORT,
-    KEY_DEBUG,
-    KEY_SECURE,
-    KEY_SANDBOX,
-    KEY_CONFIG,
-    KEY_CHECK,
-    KEY_UPGRADE_CHECK,
-    KEY_IGNORED,
-    KEYS
-};
-
-static const struct argp_option table[] = {
-    {"volfile", 'f', "FILE", 0, "Volfile of a brick; repeat for more bricks", 0},
-    {"brick-name", KEY_BRICK_NAME, "PATH", 0,
-     "Name of the brick of the n-th volfile (default: the volfile's own)", 0},
-    {"brick-port", KEY_BRICK_PORT, "PORT", 0,
-     "TCP port; 0: any free port (default: the volfile's, else 49152)", 0},
-    {"port-file", KEY_PORT_FILE, "FILE", 0, "Write the port to FILE once kilnd listens", 0},
-    {"socket-file", 'S', "FILE", 0,
-     "Unix socket for requests of glusterd: attach, terminate, status, profile, top, barrier", 0},
-    {"volfile-server", 's', "HOST", 0, "Fetch the volfile from the glusterd of HOST, and follow its changes",
-     0},
-    {"volfile-id", KEY_VOLFILE_ID, "ID", 0, "Name of the volfile at that glusterd", 0},
-    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "Port of that glusterd (default: 24007)", 0},
-    {"volfile-server-transport", KEY_SERVER_TRANSPORT, "WORD", 0,
-     "Transport to that glusterd: socket (default), or unix; with unix, HOST is a path", 0},
-    {"check", KEY_CHECK, NULL, 0,
-     "Serve nothing: print why kilnd would not start the bricks of these volfiles, or without which feature, "
-     "and exit with status 1 if a brick would not start",
-     0},
-    {"upgrade-check", KEY_UPGRADE_CHECK, NULL, 0,
-     "Serve nothing: read the options, print the format of the state that this program can take over from a "
-     "running kilnd, and exit (kiln upgrade runs this)",
-     0},
-    {"config", KEY_CONFIG, "FILE", 0,
-     "Read further options from FILE (default: " CONFIG_PATH ", if that file exists); the command line wins",
-     0},
-    {"log-file", 'l', "FILE", 0,
-     "Log to FILE (default: stderr, in the background " DAEMON_LOG_DIR "/kilnd.log)", 0},
-    {"log-level", 'L', "LEVEL", 0, "CRITICAL, ERROR, WARNING, INFO (default), DEBUG or TRACE", 0},
-    {"pid-file", 'p', "FILE", 0, "Write the process id to FILE and keep FILE locked", 0},
-    {"no-daemon", 'N', NULL, 0, "Stay in the foreground", 0},
-    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0,
-     "Folder for statedumps (default: the volfile's statedump-path, else /var/run/gluster; with "
-     "--state " FRONT_SOCKET_DIR ")",
-     0},
-    {"pools", KEY_POOLS, "MODE", 0, "Memory pools: on, off, poison or trace:K", 0},
-    {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
-     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
-     "changes them while kilnd runs",
-     0},
-    {"state", KEY_STATE, "DIR", OPTION_ARG_OPTIONAL,
-     "Keep the definitions of volumes in DIR (default: " STATE_DIR_DEFAULT
-     ") and serve these volumes without a glusterd; kiln(8) creates them",
-     0},
-    {"port", KEY_VOLFILE_PORT, "PORT", 0,
-     "Port for volfile requests of clients (default: 24007), with --state", 0},
-    {"hook-deadline", KEY_HOOK_DEADLINE, "SECONDS", 0,
-     "Kill a hook script that runs longer (default: 30), with --state", 0},
-    {"store", KEY_STORE, "LOCATION", 0,
-     "Share volumes with other hosts: keep them in this store, etcd://[USER@]HOST:PORT[,HOST:PORT]..., or "
-     "etcds:// for TLS. DIR of --state then has a copy for a start without the store",
-     0},
-    {"host", KEY_HOST, "NAME", 0,
-     "Name of this host in the store, by which other hosts and clients reach it (with --store)", 0},
-    {"brick-root", KEY_BRICK_ROOT, "DIR", 0,
-     "Offer DIR for bricks whose place kiln chooses (with --store); repeat for more", 0},
-    {"store-password-file", KEY_STORE_PASSWORD, "FILE", 0, "The first line is the password of USER", 0},
-    {"store-ca", KEY_STORE_CA, "FILE", 0, "Authorities of the store's certificates (default: the system's)",
-     0},
-    {"store-cert", KEY_STORE_CERT, "FILE", 0, "Certificate that kilnd shows to the store (default: none)", 0},
-    {"store-key", KEY_STORE_KEY, "FILE", 0, "Private key of that certificate", 0},
-    {"management-socket", KEY_MANAGEMENT, "FILE", 0,
-     "Answer HTTP requests on this unix socket, which only root and kilnd's user may open (default: none, "
-     "with --state " FRONT_SOCKET ")",
-     0},
-    {"metrics-address", KEY_METRICS, "HOST:PORT", 0,
-     "Answer /metrics, /healthz and /readyz over HTTP at this address, without a password (default: none)",
-     0},
-    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0, "Set an option of the layers whose names match", 0},
-    {"strict-features", KEY_STRICT, NULL, 0,
-     "Refuse a brick whose volume needs a feature that is not built (default: serve the brick without the "
-     "feature and log an error). KILND_STRICT_FEATURES=1 in the environment has the same effect",
-     0},
-    {"inside-mounts", KEY_INSIDE, NULL, 0,
-     "Mount volumes in this process for \"kiln mount -o inside\"; needs a management socket (default: take "
-     "no mounts)",
-     0},
-    {"process-name", KEY_PROCESS_NAME, "NAME", 0, "Role of the process: only brick is accepted", 0},
-    {"debug", KEY_DEBUG, NULL, 0, "Stay in the foreground, log level DEBUG, log to stderr", 0},
-    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
-     "Encrypt connections to glusterd and of clients that ask for volfiles (default: on if "
-     "/var/lib/glusterd/secure-access exists)",
-     0},
-    {"sandbox", KEY_SANDBOX, "MODE", 0,
-     "on (default): give up the capabilities and system calls that kilnd does not need; log: only have the "
-     "kernel's audit log list the calls; off: keep all",
-     0},
-    /* Options of the stock brick process. kilnd ignores them and logs a line. */
-    {"brick-mux", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
-    {"localtime-logging", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
-    {"mem-accounting", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
-    {"no-mem-accounting", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
-    {"global-threading", KEY_IGNORED, NULL, OPTION_HIDDEN, NULL, 0},
-    {"io-engine", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
-    {"logger", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
-    {"log-format", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
-    {"log-buf-size", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
-    {"log-flush-timeout", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
-    {"oom-score-adj", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
-    {"volume-name", KEY_IGNORED, "NAME", OPTION_HIDDEN, NULL, 0},
-    {"client-pid", KEY_IGNORED, "N", OPTION_HIDDEN, NULL, 0},
-    {0},
-};
-
-static const struct argp_option *
-find_option(int key)
-{
-    const struct argp_option *row = table;
-
-    while (row->name && row->key != key)
-        row++;
-    return row;
-}
-
-/* Options on the command line, by key. */
-static bool is_given[KEYS];
+/* Options on the command line, by the index of their rows. */
+static bool is_given[KILND_OPTIONS_MAX];
 static struct config config; /* the values are kept in struct kilnd_options */
 /* The place in the configuration file while an option of the file is taken; line 0: the command line. */
 static struct {
     const char *path;
     unsigned line;
 } source;
+
+static size_t
+index_of(const struct kilnd_option *row)
+{
+    return (size_t)(row - kilnd_option_rows);
+}
+
+static int
+key_of(const struct kilnd_option *row)
+{
+    return row->letter ? row->letter : KEY_FIRST + (int)index_of(row);
+}
+
+/* Returns NULL for another name. */
+static const struct kilnd_option *
+option_named(const char *name)
+{
+    const struct kilnd_option *row = kilnd_option_rows;
+
+    while (row->name && strcmp(row->name, name) != 0)
+        row++;
+    return row->name ? row : NULL;
+}
+
+static bool
+is_named_given(const char *name)
+{
+    return is_given[index_of(option_named(name))];
+}
 
 /* Ends the process because of a wrong option. glusterd does not show the standard error of bricks, so a wrong
  * line of the file goes to the log of the brick, too. */
@@ -199,7 +82,7 @@ refuse_option(const struct argp_state *state, const char *fmt, ...)
         exit(EXIT_OPTION); /* argp_error() does not return unless its caller forbids to exit */
     }
     fprintf(stderr, "%s: %s:%u: %s\n", state->name, source.path, source.line, text);
-    if (is_given['l'] && log_open(o->log_path) == 0) {
+    if (is_named_given("log-file") && log_open(o->log_path) == 0) {
         log_event(LOG_CRITICAL, NULL, "config-wrong", "%s:%u: %s", source.path, source.line, text);
         log_close();
     }
@@ -208,33 +91,34 @@ refuse_option(const struct argp_state *state, const char *fmt, ...)
 
 /* Refuses the value of an option that has a name. */
 static void __attribute__((noreturn))
-refuse_value(const struct argp_state *state, int key, const char *value, const char *expected)
+refuse_value(const struct argp_state *state, const struct kilnd_option *row, const char *value,
+             const char *expected)
 {
-    refuse_option(state, "%s%s%s%s: expected %s", source.line ? "" : "--", find_option(key)->name,
+    refuse_option(state, "%s%s%s%s: expected %s", source.line ? "" : "--", row->name,
                   source.line ? " = " : " ", value, expected);
 }
 
 static int
-parse_port(struct argp_state *state, int key, const char *text)
+parse_port(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     char *end;
 
     errno = 0;
     long port = strtol(text, &end, 10);
     if (errno || end == text || *end || port < 0 || port > 65535)
-        refuse_value(state, key, text, "a port, a number from 0 to 65535");
+        refuse_value(state, row, text, "a port, a number from 0 to 65535");
     return (int)port;
 }
 
 /* A script's deadline in seconds, at most an hour. */
 static unsigned
-parse_deadline(struct argp_state *state, const char *text)
+parse_deadline(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     char *end;
     long seconds = strtol(text, &end, 10);
 
     if (end == text || *end || seconds < 1 || seconds > 3600)
-        refuse_value(state, KEY_HOOK_DEADLINE, text, "a number of seconds from 1 to 3600");
+        refuse_value(state, row, text, "a number of seconds from 1 to 3600");
     return (unsigned)seconds;
 }
 
@@ -253,33 +137,33 @@ note_ignored(struct kilnd_options *o, const struct argp_state *state)
 }
 
 static void
-check_log_level(struct argp_state *state, const char *text)
+check_log_level(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     enum log_level level;
 
     if (log_level_parse(text, &level))
-        refuse_value(state, 'L', text, "CRITICAL, ERROR, WARNING, INFO, DEBUG or TRACE");
+        refuse_value(state, row, text, "CRITICAL, ERROR, WARNING, INFO, DEBUG or TRACE");
 }
 
 static void
-set_pools_option(struct argp_state *state, const char *text)
+set_pools_option(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     int err = mem_pools_set_mode(text);
 
     if (err == -EINVAL)
-        refuse_value(state, KEY_POOLS, text, "on, off, poison or trace:K");
+        refuse_value(state, row, text, "on, off, poison or trace:K");
     if (err)
         argp_failure(state, EXIT_FAILURE, -err, "memory pools");
 }
 
 /* --xlator-option PATTERN.KEY=VALUE is split at the first '.' and the first '=' (management 2.5). */
 static void
-check_xlator_option(struct argp_state *state, const char *text)
+check_xlator_option(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     const char *dot = strchr(text, '.'), *equals = dot ? strchr(dot, '=') : NULL;
 
     if (!equals || !equals[1])
-        refuse_value(state, KEY_XLATOR, text, "PATTERN.KEY=VALUE");
+        refuse_value(state, row, text, "PATTERN.KEY=VALUE");
 }
 
 /* Returns 0 or -EINVAL. */
@@ -300,19 +184,21 @@ parse_bool(const char *text, bool *is_on)
 
 /* A given option wins over the file secure-access. */
 static void
-take_secure(struct kilnd_options *o, struct argp_state *state, const char *text)
+take_secure(struct kilnd_options *o, struct argp_state *state, const struct kilnd_option *row,
+            const char *text)
 {
     o->is_secure_given = o->is_secure = true;
     if (text && tls_management_word(text, &o->is_secure))
-        refuse_value(state, KEY_SECURE, text, "on or off");
+        refuse_value(state, row, text, "on or off");
 }
 
 static void
-take_sandbox(struct kilnd_options *o, const struct argp_state *state, const char *text)
+take_sandbox(struct kilnd_options *o, const struct argp_state *state, const struct kilnd_option *row,
+             const char *text)
 {
     o->is_sandbox_given = true;
     if (sandbox_mode_parse(text, &o->sandbox))
-        refuse_value(state, KEY_SANDBOX, text, "on, off or log");
+        refuse_value(state, row, text, "on, off or log");
 }
 
 static void
@@ -386,43 +272,6 @@ append_text(struct argp_state *state, const char ***array, unsigned *count, cons
     more[(*count)++] = text;
 }
 
-/* Options whose argument is stored unchanged. */
-#define KEPT(member) offsetof(struct kilnd_options, member)
-static const struct {
-    int key;
-    size_t at;
-} texts[] = {
-    {KEY_STORE, KEPT(shared.store.location)},
-    {KEY_STORE_PASSWORD, KEPT(shared.store.password_file)},
-    {KEY_STORE_CA, KEPT(shared.store.ca)},
-    {KEY_STORE_CERT, KEPT(shared.store.cert)},
-    {KEY_STORE_KEY, KEPT(shared.store.key)},
-    {KEY_HOST, KEPT(shared.host)},
-    {KEY_PORT_FILE, KEPT(port_path)},
-    {KEY_DUMP_DIR, KEPT(dump_dir)},
-    {KEY_MANAGEMENT, KEPT(management_path)},
-    {KEY_METRICS, KEPT(metrics_address)},
-    {KEY_CONFIG, KEPT(config_path)},
-    {'S', KEPT(socket_path)},
-    {'s', KEPT(server)},
-    {KEY_VOLFILE_ID, KEPT(volfile_id)},
-    {'l', KEPT(log_path)},
-    {'L', KEPT(log_level)},
-    {'p', KEPT(pid_path)},
-};
-
-static bool
-take_text_option(struct kilnd_options *o, int key, const char *text)
-{
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (texts[i].key == key) {
-            *(const char **)(void *)((char *)o + texts[i].at) = text;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The argument of --state is optional, so argp does not take it from the next word. Operators write
  * "--state DIR" though, so this takes a next word that is no option. */
 static const char *
@@ -437,81 +286,45 @@ state_dir(struct argp_state *state, const char *arg)
 }
 
 static void
-set_pool_option(struct argp_state *state, const char *text)
+set_pool_option(struct argp_state *state, const struct kilnd_option *row, const char *text)
 {
     if (pool_control_set(text))
-        refuse_value(state, KEY_POOL_OPTION, text, pool_control_expected(text));
+        refuse_value(state, row, text, pool_control_expected(text));
 }
 
 /* ---- the configuration file ------------------------------------------------------------------ */
 
-static error_t take_option(int key, char *arg, struct argp_state *state);
-
-/* Options of a single process, and options that name its bricks: no file can give such options for all
- * processes. */
-static bool
-is_for_command_line(const struct argp_option *row)
-{
-    static const int keys[] = {'f',
-                               's',
-                               'S',
-                               'N',
-                               KEY_BRICK_NAME,
-                               KEY_VOLFILE_ID,
-                               KEY_SERVER_PORT,
-                               KEY_SERVER_TRANSPORT,
-                               KEY_PROCESS_NAME,
-                               KEY_DEBUG,
-                               KEY_CONFIG,
-                               KEY_CHECK,
-                               KEY_PORT_FILE,
-                               KEY_IGNORED};
-
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (row->key == keys[i])
-            return true;
-    }
-    return false;
-}
-
-static bool
-is_repeatable(int key)
-{
-    return key == KEY_XLATOR || key == KEY_POOL_OPTION || key == KEY_BRICK_ROOT;
-}
+static void take_value(struct argp_state *state, const struct kilnd_option *row, char *arg);
 
 /* Tells whether the file's value counts. An option of the command line wins. A process whose bricks come from
  * volfiles or from a glusterd keeps no volumes. */
 static bool
-file_value_counts(const struct kilnd_options *o, int key)
+file_value_counts(const struct kilnd_options *o, const struct kilnd_option *row)
 {
-    bool is_of_volumes = key == KEY_STATE || key == KEY_VOLFILE_PORT || key == KEY_HOOK_DEADLINE ||
-                         (key >= KEY_STORE && key <= KEY_BRICK_ROOT);
-
-    return (!is_given[key] || is_repeatable(key)) &&
-           !(is_of_volumes && (o->server || o->volfile_count || o->socket_path));
+    return (!is_given[index_of(row)] || row->is_repeatable) &&
+           !(row->is_of_volumes && (o->server || o->volfile_count || o->socket_path));
 }
 
 static void
 take_config_line(struct argp_state *state, const struct config_line *line)
 {
-    static unsigned taken_at[KEYS]; /* line of an option in the file; 0: none */
-    const struct argp_option *row = table;
+    static unsigned taken_at[KILND_OPTIONS_MAX]; /* line of an option in the file; 0: none */
+    const struct kilnd_option *row = option_named(line->key);
     bool is_on = true;
 
-    while (row->name && strcmp(row->name, line->key) != 0)
-        row++;
-    if (!row->name)
+    if (!row)
         refuse_option(state, "%s: expected the long name of an option that kilnd --help lists", line->key);
-    if (is_for_command_line(row))
+    if (row->is_of_command_line)
         refuse_option(state, "%s: expected on the command line only", line->key);
-    if (taken_at[row->key] && !is_repeatable(row->key))
-        refuse_option(state, "%s: expected once; line %u sets it already", line->key, taken_at[row->key]);
-    taken_at[row->key] = line->number;
+    unsigned *at = &taken_at[index_of(row)];
+
+    if (*at && !row->is_repeatable)
+        refuse_option(state, "%s: expected once; line %u sets it already", line->key, *at);
+    *at = line->number;
     if (row->arg ? !*line->value : parse_bool(line->value, &is_on) != 0)
-        refuse_value(state, row->key, line->value, row->arg ? "a value" : "on or off");
-    if (is_on && file_value_counts(state->input, row->key))
-        (void)take_option(row->key, line->value, state);
+        refuse_value(state, row, line->value, row->arg ? "a value" : "on or off");
+    if (is_on && file_value_counts(state->input, row))
+        take_value(state, row, line->value);
 }
 
 /* Takes the options of the file, after the options of the command line. */
@@ -527,7 +340,7 @@ take_config(struct argp_state *state)
         return;
     if (err) {
         fprintf(stderr, "%s: %s\n", state->name, error);
-        if (is_given['l'] && log_open(o->log_path) == 0) {
+        if (is_named_given("log-file") && log_open(o->log_path) == 0) {
             log_event(LOG_CRITICAL, NULL, "config-read", "%s", error);
             log_close();
         }
@@ -542,106 +355,155 @@ take_config(struct argp_state *state)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static error_t
-take_option(int key, char *arg, struct argp_state *state)
+/* Prints the generated part of doc/kilnd.8. */
+static void __attribute__((noreturn))
+print_manual(void)
+{
+    roff_begin(stdout, "options");
+    for (const struct kilnd_option *row = kilnd_option_rows; row->name; row++) {
+        if (row->manual)
+            roff_option(stdout, row->name, NULL, row->letter, row->arg, row->arg_may_lack, row->manual);
+    }
+    roff_help_option(stdout);
+    roff_end(stdout, "options");
+    exit(EXIT_SUCCESS);
+}
+
+static void
+take_debug(struct kilnd_options *o)
+{
+    o->is_foreground = true;
+    o->log_level = "DEBUG";
+    o->log_path = NULL;
+}
+
+/* Takes an option whose member has the value, or its number. */
+static void
+take_member(struct argp_state *state, const struct kilnd_option *row, const char *arg)
+{
+    void *at = (char *)state->input + row->at;
+
+    if (row->take == TAKE_LOG_LEVEL)
+        check_log_level(state, row, arg);
+    if (row->take == TAKE_METRICS && !http_is_address(arg))
+        refuse_value(state, row, arg, "HOST:PORT");
+    if (row->take == TAKE_FLAG)
+        *(bool *)at = true;
+    else if (row->take == TAKE_PORT)
+        *(int *)at = parse_port(state, row, arg);
+    else
+        *(const char **)at = arg;
+}
+
+static void
+take_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
 {
     struct kilnd_options *o = state->input;
 
-    if (!source.line && key > 0 && key < KEYS)
-        is_given[key] = true;
-    if (key == 'L')
-        check_log_level(state, arg);
-    if (key == KEY_METRICS && !http_is_address(arg))
-        refuse_value(state, key, arg, "HOST:PORT");
-    if (take_text_option(o, key, arg))
-        return 0;
-    switch (key) {
-    case 'f':
+    switch (row->take) {
+    case TAKE_TEXT:
+    case TAKE_FLAG:
+    case TAKE_PORT:
+    case TAKE_LOG_LEVEL:
+    case TAKE_METRICS:
+        take_member(state, row, arg);
+        break;
+    case TAKE_VOLFILE:
         append_text(state, &o->volfiles, &o->volfile_count, arg);
         break;
-    case KEY_BRICK_NAME:
+    case TAKE_BRICK_NAME:
         append_text(state, &o->brick_names, &o->brick_name_count, arg);
         break;
-    case KEY_POOLS:
-        set_pools_option(state, arg);
+    case TAKE_POOLS:
+        set_pools_option(state, row, arg);
         break;
-    case KEY_XLATOR:
-        check_xlator_option(state, arg);
+    case TAKE_XLATOR:
+        check_xlator_option(state, row, arg);
         append_text(state, &o->xlator_options, &o->xlator_option_count, arg);
         break;
-    case KEY_BRICK_ROOT:
+    case TAKE_BRICK_ROOT:
         append_text(state, &o->shared.roots, &o->shared.root_count, arg);
         break;
-    case KEY_PROCESS_NAME:
+    case TAKE_PROCESS_NAME:
         if (strcmp(arg, "brick") != 0)
             argp_error(state, "--process-name %s: expected brick", arg);
         break;
-    case KEY_POOL_OPTION:
-        set_pool_option(state, arg);
+    case TAKE_POOL_OPTION:
+        set_pool_option(state, row, arg);
         break;
-    case KEY_STRICT:
-        o->is_strict = true;
-        break;
-    case KEY_INSIDE:
-        o->takes_mounts = true;
-        break;
-    case KEY_CHECK:
-        o->is_check = true;
-        break;
-    case KEY_UPGRADE_CHECK:
-        o->is_upgrade_check = true;
-        break;
-    case KEY_STATE:
+    case TAKE_STATE:
         o->state_dir = state_dir(state, arg);
         break;
-    case KEY_BRICK_PORT:
-        o->port = parse_port(state, key, arg);
+    case TAKE_DEADLINE:
+        o->hook_deadline_s = parse_deadline(state, row, arg);
         break;
-    case KEY_VOLFILE_PORT:
-        o->volfile_port = parse_port(state, key, arg);
-        break;
-    case KEY_HOOK_DEADLINE:
-        o->hook_deadline_s = parse_deadline(state, arg);
-        break;
-    case KEY_SERVER_PORT:
-        o->server_port = parse_port(state, key, arg);
-        break;
-    case KEY_SERVER_TRANSPORT:
+    case TAKE_SERVER_TRANSPORT:
         o->server_is_unix = is_unix(state, arg);
         break;
-    case KEY_DEBUG:
-        o->is_foreground = true;
-        o->log_level = "DEBUG";
-        o->log_path = NULL;
+    case TAKE_DEBUG:
+        take_debug(o);
         break;
-    case KEY_SECURE:
-        take_secure(o, state, arg);
+    case TAKE_SECURE:
+        take_secure(o, state, row, arg);
         break;
-    case KEY_SANDBOX:
-        take_sandbox(o, state, arg);
+    case TAKE_SANDBOX:
+        take_sandbox(o, state, row, arg);
         break;
-    case KEY_IGNORED:
+    case TAKE_IGNORED:
         note_ignored(o, state);
         break;
-    case 'N':
-        o->is_foreground = true;
-        break;
+    case TAKE_MANUAL:
+        print_manual();
+    }
+}
+
+static error_t
+take_option(int key, char *arg, struct argp_state *state)
+{
+    const struct kilnd_option *row = kilnd_option_rows;
+
+    switch (key) {
     case ARGP_KEY_ARG:
         argp_error(state, "unexpected argument '%s'", arg);
-        break;
+        return 0;
     case ARGP_KEY_END:
         take_config(state);
-        check_all(state, o);
-        break;
+        check_all(state, state->input);
+        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        while (row->name && key_of(row) != key)
+            row++;
+        if (!row->name)
+            return ARGP_ERR_UNKNOWN;
+        is_given[index_of(row)] = true;
+        take_value(state, row, arg);
+        return 0;
     }
-    return 0;
+}
+
+/* Makes argp's table from the rows. */
+static void
+fill_argp_table(struct argp_option out[KILND_OPTIONS_MAX + 1])
+{
+    size_t n = 0;
+
+    for (const struct kilnd_option *row = kilnd_option_rows; row->name; row++) {
+        assert(n < KILND_OPTIONS_MAX);
+        out[n++] = (struct argp_option){
+            .name = row->name,
+            .key = key_of(row),
+            .arg = row->arg,
+            .flags = (row->arg_may_lack ? OPTION_ARG_OPTIONAL : 0) | (row->help ? 0 : OPTION_HIDDEN),
+            .doc = row->help,
+        };
+    }
+    out[n] = (struct argp_option){0};
 }
 
 void
 options_parse(struct kilnd_options *o, int argc, char **argv)
 {
+    static struct argp_option table[KILND_OPTIONS_MAX + 1];
     static const struct argp argp = {
         .options = table,
         .parser = take_option,
@@ -657,10 +519,11 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
     const char *strict = getenv("KILND_STRICT_FEATURES");
 
     *o = (struct kilnd_options){.port = -1, .is_strict = strict && strcmp(strict, "1") == 0};
+    fill_argp_table(table);
     argp_err_exit_status = EXIT_OPTION;
     argp_parse(&argp, argc, argv, 0, NULL, o);
-    o->is_socket_shared = !is_given[KEY_MANAGEMENT] && o->management_path;
-    o->is_address_shared = !is_given[KEY_METRICS];
+    o->is_socket_shared = !is_named_given("management-socket") && o->management_path;
+    o->is_address_shared = !is_named_given("metrics-address");
 }
 
 void

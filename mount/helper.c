@@ -10,125 +10,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mount/option-table.h"
+
 enum { STATUS_USAGE = 1, STATUS_PLACE = 2 };
 
-enum kind {
-    VALUE,   /* NAME=V: --TO=V */
-    FLAG,    /* --TO */
-    INSIDE,  /* not in the shared process; --TO, or NAME=V: --TO=V */
-    SERVERS, /* NAME=A:B: --TO=A --TO=B */
-    KERNEL,  /* for mount(2): --fuse-mountopts */
-    ALONE, /* not in the shared process; with `to`: NAME=V: --TO=V, an option of the process */
-    IGNORED,
-    REFUSED, /* `to`: the reason, for the error message; the manual page has the reasons too */
-};
-
-struct row {
+/* Words that are no options of kiln-mount. */
+static const struct row {
     const char *name; /* with a star at the end: the prefix of several names */
-    enum kind kind;
-    const char *to;
-};
+    enum helper_kind kind;
+    const char *why; /* HELPER_REFUSED: the reason; the manual page has the reasons too */
+} rows[] = {
+    {"noshared", HELPER_ALONE, NULL},
 
-static const struct row rows[] = {
-    {"log-file", ALONE, "log-file"},
-    {"log-level", ALONE, "log-level"},
-    {"sandbox", ALONE, "sandbox"},
-    {"attribute-timeout", VALUE, "attribute-timeout"},
-    {"entry-timeout", VALUE, "entry-timeout"},
-    {"negative-timeout", VALUE, "negative-timeout"},
-    {"hard", VALUE, "hard"},
-    {"direct-io-mode", VALUE, "direct-io-mode"},
-    {"kernel-writeback-cache", VALUE, "kernel-writeback-cache"},
-    {"server-port", VALUE, "volfile-server-port"},
-    {"transport", VALUE, "volfile-server-transport"},
-    {"volume-id", VALUE, "volfile-id"},
-    {"volume-name", VALUE, "volume-name"},
-    {"client-pid", VALUE, "client-pid"},
-    {"subdir-mount", VALUE, "subdir-mount"},
-    {"xlator-option", VALUE, "xlator-option"},
-    {"backup-volfile-servers", SERVERS, "volfile-server"},
-    {"backupvolfile-server", SERVERS, "volfile-server"},
-    {"acl", FLAG, "acl"},
-    {"ro", FLAG, "read-only"},
-    {"shared", FLAG, "shared"},
-    {"inside", INSIDE, "inside"},
-    {"noshared", ALONE, NULL},
-
-    {"nodev", KERNEL, NULL},
-    {"nosuid", KERNEL, NULL},
-    {"noexec", KERNEL, NULL},
-    {"noatime", KERNEL, NULL},
-    {"nodiratime", KERNEL, NULL},
-    {"relatime", KERNEL, NULL},
-    {"strictatime", KERNEL, NULL},
-    {"sync", KERNEL, NULL},
-    {"dirsync", KERNEL, NULL},
+    {"nodev", HELPER_KERNEL, NULL},
+    {"nosuid", HELPER_KERNEL, NULL},
+    {"noexec", HELPER_KERNEL, NULL},
+    {"noatime", HELPER_KERNEL, NULL},
+    {"nodiratime", HELPER_KERNEL, NULL},
+    {"relatime", HELPER_KERNEL, NULL},
+    {"strictatime", HELPER_KERNEL, NULL},
+    {"sync", HELPER_KERNEL, NULL},
+    {"dirsync", HELPER_KERNEL, NULL},
 
     /* options for mount(8) and systemd, and options for the default behaviour */
-    {"_netdev", IGNORED, NULL},
-    {"auto", IGNORED, NULL},
-    {"noauto", IGNORED, NULL},
-    {"nofail", IGNORED, NULL},
-    {"defaults", IGNORED, NULL},
-    {"user", IGNORED, NULL},
-    {"users", IGNORED, NULL},
-    {"nouser", IGNORED, NULL},
-    {"owner", IGNORED, NULL},
-    {"group", IGNORED, NULL},
-    {"rw", IGNORED, NULL},
-    {"dev", IGNORED, NULL},
-    {"suid", IGNORED, NULL},
-    {"exec", IGNORED, NULL},
-    {"atime", IGNORED, NULL},
-    {"diratime", IGNORED, NULL},
-    {"async", IGNORED, NULL},
-    {"norelatime", IGNORED, NULL},
-    {"nostrictatime", IGNORED, NULL},
-    {"allow_other", IGNORED, NULL},
-    {"default_permissions", IGNORED, NULL},
-    {"x-*", IGNORED, NULL},
-    {"comment", IGNORED, NULL},
-    {"process-name", IGNORED, NULL},
+    {"_netdev", HELPER_IGNORED, NULL},
+    {"auto", HELPER_IGNORED, NULL},
+    {"noauto", HELPER_IGNORED, NULL},
+    {"nofail", HELPER_IGNORED, NULL},
+    {"defaults", HELPER_IGNORED, NULL},
+    {"user", HELPER_IGNORED, NULL},
+    {"users", HELPER_IGNORED, NULL},
+    {"nouser", HELPER_IGNORED, NULL},
+    {"owner", HELPER_IGNORED, NULL},
+    {"group", HELPER_IGNORED, NULL},
+    {"rw", HELPER_IGNORED, NULL},
+    {"dev", HELPER_IGNORED, NULL},
+    {"suid", HELPER_IGNORED, NULL},
+    {"exec", HELPER_IGNORED, NULL},
+    {"atime", HELPER_IGNORED, NULL},
+    {"diratime", HELPER_IGNORED, NULL},
+    {"async", HELPER_IGNORED, NULL},
+    {"norelatime", HELPER_IGNORED, NULL},
+    {"nostrictatime", HELPER_IGNORED, NULL},
+    {"allow_other", HELPER_IGNORED, NULL},
+    {"default_permissions", HELPER_IGNORED, NULL},
+    {"x-*", HELPER_IGNORED, NULL},
+    {"comment", HELPER_IGNORED, NULL},
 
     /* options for the internals of the stock client */
-    {"fetch-attempts", IGNORED, NULL},
-    {"volfile-check", IGNORED, NULL},
-    {"gid-timeout", IGNORED, NULL},
-    {"lru-limit", IGNORED, NULL},
-    {"invalidate-limit", IGNORED, NULL},
-    {"background-qlen", IGNORED, NULL},
-    {"congestion-threshold", IGNORED, NULL},
-    {"use-readdirp", IGNORED, NULL},
-    {"reader-thread-count", IGNORED, NULL},
-    {"resolve-gids", IGNORED, NULL}, /* requests always carry all groups of the process that fit */
-    {"fopen-keep-cache", IGNORED, NULL},
-    {"auto-invalidation", IGNORED, NULL},
-    {"attr-times-granularity", IGNORED, NULL},
-    {"fuse-flush-handle-interrupt", IGNORED, NULL},
-    {"fuse-dev-eperm-ratelimit-ns", IGNORED, NULL},
-    {"event-history", IGNORED, NULL},
-    {"mem-accounting", IGNORED, NULL},
-    {"thin-client", IGNORED, NULL},
-    {"global-threading", IGNORED, NULL},
-    {"io-engine", IGNORED, NULL},
-    {"oom-score-adj", IGNORED, NULL},
-    {"localtime-logging", IGNORED, NULL},
-    {"halo-*", IGNORED, NULL},
+    {"halo-*", HELPER_IGNORED, NULL},
 
-    {"remount", REFUSED, "unmount it, and mount it again"},
-    {"worm", REFUSED, "not built"},
-    {"selinux", REFUSED, "not built"},
-    {"capability", REFUSED, "not built"},
-    {"enable-ino32", REFUSED, "not built"},
-    {"aux-gfid-mount", REFUSED, "not built"},
-    {"dump-fuse", REFUSED, "not built"},
-    {"root-squash", REFUSED, "not built: it is an option of the volume"},
-    {"no-root-squash", REFUSED, "not built"},
-    {"fuse-mountopts", REFUSED, "not built: give the options themselves"},
-    {"context", REFUSED, "not built"},
-    {"fscontext", REFUSED, "not built"},
-    {"defcontext", REFUSED, "not built"},
-    {"rootcontext", REFUSED, "not built"},
+    {"remount", HELPER_REFUSED, "unmount it, and mount it again"},
+    {"root-squash", HELPER_REFUSED, "not built: it is an option of the volume"},
+    {"fuse-mountopts", HELPER_REFUSED, "not built: give the options themselves"},
+    {"context", HELPER_REFUSED, "not built"},
+    {"fscontext", HELPER_REFUSED, "not built"},
+    {"defcontext", HELPER_REFUSED, "not built"},
+    {"rootcontext", HELPER_REFUSED, "not built"},
 };
 
 bool
@@ -170,7 +108,7 @@ add(struct helper *h, const char *fmt, ...)
 /* ---- options --------------------------------------------------------------------------------- */
 
 static const struct row *
-find(const char *name)
+helper_find_word(const char *name)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t len = strlen(rows[i].name);
@@ -182,50 +120,86 @@ find(const char *name)
     return NULL;
 }
 
-static int
-add_servers(struct helper *h, const char *to, char *list)
+static const struct mount_option *
+helper_find_option(const char *name)
 {
-    char *at = list, *server;
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        if ((row->fstab && strcmp(row->fstab, name) == 0) ||
+            (row->fstab_too && strcmp(row->fstab_too, name) == 0))
+            return row;
+    }
+    return NULL;
+}
+
+static int
+add_list(struct helper *h, const struct mount_option *row, char *list)
+{
+    const char separators[] = {row->fstab_separator, '\0'};
+    char *at = list, *value;
     int status = 0;
 
-    while ((server = strsep(&at, ":")) && !status) {
-        if (*server)
-            status = add(h, "--%s=%s", to, server);
+    while ((value = strsep(&at, separators)) && !status) {
+        if (*value)
+            status = add(h, "--%s=%s", row->name, value);
     }
     return status;
 }
 
-/* Adds the words for an option. `value` NULL: the option has no value. `is_sloppy`: ignores unknown
- * options. */
+/* Adds the words for an option of kiln-mount. `value` NULL: the option has no value. */
 static int
-translate_option(struct helper *h, const char *name, char *value, bool is_sloppy)
+translate_own(struct helper *h, const struct mount_option *row, const char *name, char *value)
 {
-    const struct row *row = find(name);
+    if (row->kind == OPTION_NO_EFFECT)
+        return 0;
+    if (row->kind == OPTION_NOT_BUILT || row->kind == OPTION_UNLESS_OFF)
+        return fail(h, "option %s: not built", name);
+    h->is_alone |= row->fstab_is_alone;
+    if (!row->arg || (!value && row->arg_may_lack))
+        return add(h, "--%s", row->name);
+    if (!value)
+        return fail(h, "option %s: its value is missing", name);
+    return row->fstab_separator ? add_list(h, row, value) : add(h, "--%s=%s", row->name, value);
+}
 
-    if (!row)
-        return is_sloppy ? 0 : fail(h, "option %s: not known", name);
+/* Adds the words for any other option. */
+static int
+translate_word(struct helper *h, const struct row *row, const char *name)
+{
     switch (row->kind) {
-    case VALUE:
-        return value ? add(h, "--%s=%s", row->to, value) : fail(h, "option %s: its value is missing", name);
-    case SERVERS:
-        return value ? add_servers(h, row->to, value) : fail(h, "option %s: its value is missing", name);
-    case FLAG:
-        return add(h, "--%s", row->to);
-    case INSIDE:
-        h->is_alone = true;
-        return value ? add(h, "--%s=%s", row->to, value) : add(h, "--%s", row->to);
-    case KERNEL:
+    case HELPER_KERNEL:
         return add(h, "--fuse-mountopts=%s", row->name);
-    case ALONE:
+    case HELPER_REFUSED:
+        return fail(h, "option %s: %s", name, row->why);
+    case HELPER_ALONE:
         h->is_alone = true;
-        if (!row->to)
-            return 0;
-        return value ? add(h, "--%s=%s", row->to, value) : fail(h, "option %s: its value is missing", name);
-    case REFUSED:
-        return fail(h, "option %s: %s", name, row->to);
+        return 0;
     default:
         return 0;
     }
+}
+
+/* `is_sloppy`: ignores unknown options. */
+static int
+translate_option(struct helper *h, const char *name, char *value, bool is_sloppy)
+{
+    const struct mount_option *option = helper_find_option(name);
+    const struct row *word = option ? NULL : helper_find_word(name);
+
+    if (option)
+        return translate_own(h, option, name, value);
+    if (word)
+        return translate_word(h, word, name);
+    return is_sloppy ? 0 : fail(h, "option %s: not known", name);
+}
+
+const char *
+helper_word(enum helper_kind kind, size_t n)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].kind == kind && n-- == 0)
+            return rows[i].name;
+    }
+    return NULL;
 }
 
 static int

@@ -27,4 +27,15 @@ struct helper {
 int helper_translate(struct helper *h, int argc, char **argv);
 void helper_free(struct helper *h);
 
+/* The words of mount(8) that are no options of kiln-mount (option-table.h). */
+enum helper_kind {
+    HELPER_ALONE,  /* asks for a process of its own */
+    HELPER_KERNEL, /* for mount(2): --fuse-mountopts */
+    HELPER_IGNORED,
+    HELPER_REFUSED
+};
+
+/* Returns the n-th word of a kind, from 0, for the manual page. NULL: there are fewer. */
+const char *helper_word(enum helper_kind kind, size_t n);
+
 #endif

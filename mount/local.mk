@@ -5,8 +5,11 @@ kiln_mount_SOURCES = \
 	mount/helper.h \
 	mount/kiln-mount.c \
 	mount/kiln-mount.h \
+	mount/manual.c \
 	mount/mount.c \
 	mount/mount.h \
+	mount/option-table.c \
+	mount/option-table.h \
 	mount/options.c \
 	mount/place.c \
 	mount/place.h \
@@ -31,7 +34,7 @@ kiln_mount_SOURCES = \
 kiln_mount_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(FUSE_LIBS) $(SANDBOX_LIBS)
 
 check_PROGRAMS += mount/test-helper
-mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h
+mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h mount/option-table.c
 mount_test_helper_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += mount/test-mount
@@ -40,7 +43,7 @@ mount_test_mount_LDFLAGS = -Wl,--wrap=thread_start -Wl,--wrap=pthread_mutex_lock
 mount_test_mount_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += mount/test-shared
-mount_test_shared_SOURCES = mount/test-shared.c mount/shared.c mount/shared.h
+mount_test_shared_SOURCES = mount/test-shared.c mount/shared.c mount/shared.h mount/option-table.c
 mount_test_shared_LDADD = $(TEST_LIBS)
 
 # mount(8) looks for its helpers in /sbin only.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-mount's command line. The options have the names of the stock client. Options that Kiln does not
- * have are refused by name. */
+/* kiln-mount's command line. The options (option-table.c) have the names of the stock client. Options that
+ * Kiln does not have are refused by name. */
 #include <config.h>
 
 #include <argp.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,178 +12,15 @@
 
 #include "coro/pool-control.h"
 #include "mount/kiln-mount.h"
+#include "mount/option-table.h"
 #include "rpc/client/glusterd-calls.h"
 #include "rpc/transport/tls-config.h"
 #include "volumes/front.h"
 
 const char *argp_program_version = "kiln-mount " PACKAGE_VERSION;
 
-enum {
-    KEY_ATTR_TIMEOUT = 0x100,
-    KEY_ENTRY_TIMEOUT,
-    KEY_NEGATIVE_TIMEOUT,
-    KEY_HARD,
-    KEY_DIRECT_IO,
-    KEY_WRITES_BACK,
-    KEY_ACL,
-    KEY_READ_ONLY,
-    KEY_SECURE,
-    KEY_SANDBOX,
-    KEY_FS_NAME,
-    KEY_DUMP_DIR,
-    KEY_POOLS,
-    KEY_POOL_OPTION,
-    KEY_XLATOR,
-    KEY_VOLUME,
-    KEY_SERVER_PORT,
-    KEY_TRANSPORT,
-    KEY_SUBDIR,
-    KEY_KERNEL,
-    KEY_SHARED,
-    KEY_SERVE,
-    KEY_INSIDE,
-    KEY_DEBUG,
-    KEY_CLIENT_PID,
-    KEY_TOP,
-    KEY_NOT_BUILT,
-    KEY_UNLESS_OFF,
-    KEY_NO_EFFECT,
-};
-
+enum { KEY_FIRST = 0x100, ROWS_MAX = 128 }; /* argp's key of a row without a letter: KEY_FIRST + its index */
 enum { GROUP_NO_EFFECT = 1 };
-
-/* Options of the stock client that change the behaviour that users see. kiln-mount refuses these by name. */
-#define NOT_BUILT(long_name) {long_name, KEY_NOT_BUILT, "VALUE", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0}
-/* kiln-mount refuses these options too, except with the value "no", which is Kiln's behaviour anyway. */
-#define UNLESS_OFF(long_name)                                                                                \
-    {                                                                                                        \
-        long_name, KEY_UNLESS_OFF, "BOOL", OPTION_ARG_OPTIONAL | OPTION_HIDDEN, NULL, 0                      \
-    }
-/* Options that only tune the internals of the stock client. kiln-mount ignores these options. */
-#define NO_EFFECT(long_name) {long_name, KEY_NO_EFFECT, NULL, 0, NULL, GROUP_NO_EFFECT}
-#define NO_EFFECT_OF(long_name, arg) {long_name, KEY_NO_EFFECT, arg, 0, NULL, GROUP_NO_EFFECT}
-#define NO_EFFECT_OF_BOOL(long_name)                                                                         \
-    {                                                                                                        \
-        long_name, KEY_NO_EFFECT, "BOOL", OPTION_ARG_OPTIONAL, NULL, GROUP_NO_EFFECT                         \
-    }
-
-static const struct argp_option table[] = {
-    {"volfile", 'f', "FILE", 0, "read the client volfile from FILE", 0},
-    {"volfile-server", 's', "HOST", 0,
-     "fetch the volfile from the glusterd of HOST; repeat for fallback servers", 0},
-    {"volfile-server-port", KEY_SERVER_PORT, "PORT", 0, "port of that glusterd (24007)", 0},
-    {"volfile-server-transport", KEY_TRANSPORT, "tcp", 0, "transport to glusterd: tcp, or its synonym socket",
-     0},
-    {"volfile-id", KEY_VOLUME, "VOLUME", 0, "name of the volume at glusterd", 0},
-    {"subdir-mount", KEY_SUBDIR, "/DIR", 0, "mount this directory of the volume", 0},
-    {"volume-name", KEY_TOP, "NAME", 0, "expected name of the top volume in the volfile; refuse any other",
-     0},
-    {"client-pid", KEY_CLIENT_PID, "N", 0,
-     "send this process id to bricks for all callers; negative ids mark internal programs of GlusterFS", 0},
-    {"debug", KEY_DEBUG, NULL, 0, "stay in the foreground, log level DEBUG, log to standard error", 0},
-    {"foreground", 'N', NULL, 0, "stay in the foreground", 0},
-    {"no-daemon", 0, NULL, OPTION_ALIAS, NULL, 0},
-    {"log-file", 'l', "FILE", 0,
-     "log to FILE (default: a file named after the mount point in /var/log/glusterfs, or in "
-     "/var/log/kiln/mount if that folder is missing; in the foreground standard error)",
-     0},
-    {"log-level", 'L', "LEVEL", 0, "TRACE, DEBUG, INFO (default), WARNING, ERROR, CRITICAL or NONE", 0},
-    {"pid-file", 'p', "FILE", 0, "write the process id to FILE and keep FILE locked", 0},
-    {"attribute-timeout", KEY_ATTR_TIMEOUT, "SECONDS", 0, "how long the kernel caches attributes (1)", 0},
-    {"entry-timeout", KEY_ENTRY_TIMEOUT, "SECONDS", 0, "how long the kernel caches names (1)", 0},
-    {"negative-timeout", KEY_NEGATIVE_TIMEOUT, "SECONDS", 0,
-     "how long the kernel caches that a name does not exist (0)", 0},
-    {"hard", KEY_HARD, "SECONDS", 0,
-     "how long calls wait for bricks that were lost, counted from the loss of the last brick, before they "
-     "fail with ENOTCONN; 0: not at all (60)",
-     0},
-    {"direct-io-mode", KEY_DIRECT_IO, "MODE", OPTION_ARG_OPTIONAL,
-     "enable: all reads and writes bypass the page cache; disable: none do; auto (default): only those of "
-     "files that are open for appending",
-     0},
-    {"kernel-writeback-cache", KEY_WRITES_BACK, "BOOL", OPTION_ARG_OPTIONAL,
-     "let the kernel keep written data until fsync or close; only for files that no other client writes (no)",
-     0},
-    {"acl", KEY_ACL, NULL, 0, "enable POSIX ACLs", 0},
-    {"shared", KEY_SHARED, NULL, 0, "serve all shared mounts from one process", 0},
-    {"serve", KEY_SERVE, NULL, 0,
-     "be the process of the shared mounts, without a mount of its own yet, and take back the mounts of such "
-     "a process "
-     "that was killed: for kiln-mount.service",
-     0},
-    {"inside", KEY_INSIDE, "SOCKET", OPTION_ARG_OPTIONAL,
-     "have kilnd mount the volume in its own process; SOCKET is the path of kilnd's management socket "
-     "("
-     FRONT_SOCKET ")",
-     0},
-    {"read-only", KEY_READ_ONLY, NULL, 0, "refuse changes", 0},
-    {"fuse-mountopts", KEY_KERNEL, "OPTION", 0,
-     "mount options for the kernel: nodev, nosuid, noexec, noatime, nodiratime, relatime, strictatime, sync, "
-     "dirsync",
-     0},
-    {"fs-name", KEY_FS_NAME, "NAME", 0,
-     "source to show in the mount table (HOST:/VOLUME, or the path of the volfile)", 0},
-    {"fs-display-name", 0, NULL, OPTION_ALIAS, NULL, 0},
-    {"statedump-dir", KEY_DUMP_DIR, "DIR", 0, "folder for statedumps (/var/run/gluster)", 0},
-    {"secure-mgmt", KEY_SECURE, "BOOL", OPTION_ARG_OPTIONAL,
-     "encrypt the connection to glusterd (default: on if /var/lib/glusterd/secure-access exists)", 0},
-    {"sandbox", KEY_SANDBOX, "MODE", 0,
-     "on (default): give up the capabilities and system calls that kiln-mount does not need; log: only have "
-     "the kernel's audit log list the calls; off: keep all",
-     0},
-    {"pools", KEY_POOLS, "MODE", 0, "memory pools: on, off, poison or trace:K", 0},
-    {"pool-option", KEY_POOL_OPTION, "KEY=VALUE", 0,
-     "sweep=TIME, release=drop|keep, cap=BYTES or stacks=age|drop|keep; repeat for more. kiln pools "
-     "changes them while the mount lives",
-     0},
-    {"xlator-option", KEY_XLATOR, "PATTERN.KEY=VALUE", 0,
-     "set an option of the layers whose names match; overrides the volfile", 0},
-    NOT_BUILT("aux-gfid-mount"),
-    NOT_BUILT("worm"),
-    NOT_BUILT("selinux"),
-    NOT_BUILT("capability"),
-    NOT_BUILT("dump-fuse"),
-    NOT_BUILT("socket-file"),
-    NOT_BUILT("print-exports"),
-    NOT_BUILT("print-netgroups"),
-    UNLESS_OFF("enable-ino32"),
-    UNLESS_OFF("no-root-squash"),
-    {NULL, 0, NULL, 0, "Options of the stock client, accepted without effect:", GROUP_NO_EFFECT},
-    NO_EFFECT_OF("attr-times-granularity", "NS"),
-    NO_EFFECT_OF_BOOL("auto-invalidation"),
-    NO_EFFECT_OF("background-qlen", "N"),
-    NO_EFFECT("brick-mux"),
-    NO_EFFECT_OF("congestion-threshold", "N"),
-    NO_EFFECT_OF_BOOL("event-history"),
-    NO_EFFECT_OF_BOOL("fopen-keep-cache"),
-    NO_EFFECT_OF("fuse-dev-eperm-ratelimit-ns", "NS"),
-    NO_EFFECT_OF_BOOL("fuse-flush-handle-interrupt"),
-    NO_EFFECT_OF("gid-timeout", "SECONDS"),
-    NO_EFFECT_OF_BOOL("global-threading"),
-    NO_EFFECT_OF_BOOL("global-timer-wheel"),
-    NO_EFFECT_OF("halo-max-latency", "MS"),
-    NO_EFFECT_OF("halo-max-replicas", "N"),
-    NO_EFFECT_OF("halo-min-replicas", "N"),
-    NO_EFFECT_OF("invalidate-limit", "N"),
-    NO_EFFECT_OF("io-engine", "ENGINE"),
-    NO_EFFECT("localtime-logging"),
-    NO_EFFECT_OF("log-buf-size", "N"),
-    NO_EFFECT_OF("log-flush-timeout", "SECONDS"),
-    NO_EFFECT_OF("log-format", "FORMAT"),
-    NO_EFFECT_OF("logger", "LOGGER"),
-    NO_EFFECT_OF("lru-limit", "N"),
-    NO_EFFECT_OF_BOOL("mac-compat"),
-    NO_EFFECT("mem-accounting"),
-    NO_EFFECT_OF("oom-score-adj", "N"),
-    NO_EFFECT_OF("process-name", "NAME"),
-    NO_EFFECT_OF("reader-thread-count", "N"),
-    NO_EFFECT("resolve-gids"), /* requests always carry all groups of the process that fit */
-    NO_EFFECT("thin-client"),
-    NO_EFFECT_OF_BOOL("use-readdirp"),
-    NO_EFFECT("volfile-check"),
-    NO_EFFECT_OF("volfile-max-fetch-attempts", "N"),
-    {0},
-};
 
 /* Returns the name of the option that argp has just parsed. */
 static const char *
@@ -194,38 +32,12 @@ name_given(const struct argp_state *state)
 }
 
 static void
-add_xlator_option(struct mount_options *o, const char *text, struct argp_state *state)
+mount_check_xlator_option(const char *text, struct argp_state *state)
 {
     const char *dot = strchr(text, '.'), *equals = dot ? strchr(dot, '=') : NULL;
 
     if (!equals || !equals[1])
         argp_error(state, "--xlator-option %s: expected PATTERN.KEY=VALUE", text);
-    if (o->xlator_option_count == MOUNT_XLATOR_OPTIONS_MAX)
-        argp_error(state, "--xlator-option is given more than %d times", MOUNT_XLATOR_OPTIONS_MAX);
-    o->xlator_options[o->xlator_option_count++] = text;
-}
-
-static const char **
-text_option(struct mount_options *o, int key)
-{
-    switch (key) {
-    case 'f': return &o->volfile;
-    case 'l': return &o->log_path;
-    case 'L': return &o->log_level;
-    case 'p': return &o->pid_path;
-    case KEY_ATTR_TIMEOUT: return &o->attr_timeout;
-    case KEY_ENTRY_TIMEOUT: return &o->entry_timeout;
-    case KEY_NEGATIVE_TIMEOUT: return &o->negative_timeout;
-    case KEY_HARD: return &o->hard;
-    case KEY_FS_NAME: return &o->source;
-    case KEY_VOLUME: return &o->volume;
-    case KEY_SUBDIR: return &o->subdir;
-    case KEY_DUMP_DIR: return &o->dump_dir;
-    case KEY_POOLS: return &o->pools_mode;
-    case KEY_CLIENT_PID: return &o->client_pid;
-    case KEY_TOP: return &o->top;
-    default: return NULL;
-    }
 }
 
 static char *
@@ -366,99 +178,141 @@ direct_io_mode(const char *arg)
     return is_word_in(arg, off_words) ? "disable" : arg;
 }
 
-static error_t
-take_other_option(int key, char *arg, struct argp_state *state)
+static void
+set_service(struct mount_options *o)
 {
-    struct mount_options *o = state->input;
+    o->is_service = o->is_shared = true;
+}
 
-    switch (key) {
-    case 'N':
-        o->is_foreground = true;
+static void
+set_debug(struct mount_options *o)
+{
+    o->is_foreground = true;
+    o->log_level = "DEBUG";
+    o->log_path = "-";
+}
+
+static void
+set_inside_socket(struct mount_options *o, const char *arg)
+{
+    o->inside = arg ? arg : FRONT_SOCKET;
+    o->is_inside = true;
+}
+
+static void
+set_secure_mgmt(struct mount_options *o, const char *arg, struct argp_state *state)
+{
+    o->is_secure_given = o->is_secure = true;
+    if (arg && tls_management_word(arg, &o->is_secure))
+        argp_error(state, "--secure-mgmt %s: expected on or off", arg);
+}
+
+static void
+set_sandbox_mode(struct mount_options *o, const char *arg, struct argp_state *state)
+{
+    o->is_sandbox_given = true;
+    if (sandbox_mode_parse(arg, &o->sandbox))
+        argp_error(state, "--sandbox %s: expected on, off or log", arg);
+}
+
+/* Keeps the value of an option in its member. */
+static void
+take_plain(struct mount_options *o, const struct mount_option *row, const char *arg, struct argp_state *state)
+{
+    char *at = (char *)o + row->at;
+    unsigned *count = (unsigned *)(void *)((char *)o + row->count_at);
+
+    switch (row->kind) {
+    case OPTION_TEXT:
+        *(const char **)(void *)at = arg ? arg : row->unsaid;
         break;
-    case 's':
-        add_server(o, arg, state);
+    case OPTION_TEXTS:
+        if (*count == row->max)
+            argp_error(state, "--%s is given more than %zu times", row->name, row->max);
+        ((const char **)(void *)at)[(*count)++] = arg;
         break;
-    case KEY_SERVER_PORT:
-        take_port(o, arg, state);
+    case OPTION_FLAG:
+        *(bool *)at = true;
         break;
-    case KEY_TRANSPORT:
-        if (strcmp(arg, "tcp") != 0 && strcmp(arg, "socket") != 0)
-            argp_error(state, "--volfile-server-transport %s is not built: expected tcp", arg);
-        break;
-    case KEY_ACL:
-        o->acl = true;
-        break;
-    case KEY_SHARED:
-        o->is_shared = true;
-        break;
-    case KEY_SERVE:
-        o->is_service = o->is_shared = true;
-        break;
-    case KEY_INSIDE:
-        o->inside = arg ? arg : FRONT_SOCKET;
-        o->is_inside = true;
-        break;
-    case KEY_READ_ONLY:
-        o->is_read_only = true;
-        break;
-    case KEY_SECURE:
-        o->is_secure_given = o->is_secure = true;
-        if (arg && tls_management_word(arg, &o->is_secure))
-            argp_error(state, "--secure-mgmt %s: expected on or off", arg);
-        break;
-    case KEY_SANDBOX:
-        o->is_sandbox_given = true;
-        if (sandbox_mode_parse(arg, &o->sandbox))
-            argp_error(state, "--sandbox %s: expected on, off or log", arg);
-        break;
-    case KEY_POOL_OPTION:
-        if (pool_control_set(arg))
-            argp_error(state, "--pool-option %s: expected %s", arg, pool_control_expected(arg));
-        break;
-    case KEY_XLATOR:
-        add_xlator_option(o, arg, state);
-        break;
-    case KEY_KERNEL:
-        if (o->kernel_option_count == MOUNT_KERNEL_OPTIONS_MAX)
-            argp_error(state, "--fuse-mountopts is given more than %d times", MOUNT_KERNEL_OPTIONS_MAX);
-        o->kernel_options[o->kernel_option_count++] = arg;
-        break;
-    case KEY_DEBUG:
-        o->is_foreground = true;
-        o->log_level = "DEBUG";
-        o->log_path = "-";
-        break;
-    case KEY_DIRECT_IO:
-        o->direct_io = direct_io_mode(arg);
-        break;
-    case KEY_WRITES_BACK:
-        o->writes_back = arg ? arg : "on";
-        break;
-    case KEY_NO_EFFECT:
-        break;
-    case KEY_UNLESS_OFF:
+    case OPTION_UNLESS_OFF:
         if (arg && is_word_in(arg, off_words))
             break;
         __attribute__((fallthrough));
-    case KEY_NOT_BUILT:
+    case OPTION_NOT_BUILT:
         argp_error(state, "%s is not built", name_given(state));
         break;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case OPTION_NO_EFFECT:
+    case OPTION_NUMBER: /* each has a function of its own */
+    case OPTION_ACTS:
+        break;
     }
-    return 0;
+}
+
+static void
+mount_take_value(struct mount_options *o, const struct mount_option *row, char *arg, struct argp_state *state)
+{
+    switch (row->take) {
+    case TAKE_PLAIN:
+        take_plain(o, row, arg, state);
+        break;
+    case TAKE_SERVER:
+        add_server(o, arg, state);
+        break;
+    case TAKE_PORT:
+        take_port(o, arg, state);
+        break;
+    case TAKE_TRANSPORT:
+        if (strcmp(arg, "tcp") != 0 && strcmp(arg, "socket") != 0)
+            argp_error(state, "--volfile-server-transport %s is not built: expected tcp", arg);
+        break;
+    case TAKE_DEBUG:
+        set_debug(o);
+        break;
+    case TAKE_DIRECT_IO:
+        take_plain(o, row, direct_io_mode(arg), state);
+        break;
+    case TAKE_SECURE:
+        set_secure_mgmt(o, arg, state);
+        break;
+    case TAKE_SANDBOX:
+        set_sandbox_mode(o, arg, state);
+        break;
+    case TAKE_SERVE:
+        set_service(o);
+        break;
+    case TAKE_INSIDE:
+        set_inside_socket(o, arg);
+        break;
+    case TAKE_XLATOR:
+        mount_check_xlator_option(arg, state);
+        take_plain(o, row, arg, state);
+        break;
+    case TAKE_POOL_OPTION:
+        if (pool_control_set(arg))
+            argp_error(state, "--pool-option %s: expected %s", arg, pool_control_expected(arg));
+        break;
+    case TAKE_MANUAL:
+        mount_options_print_manual();
+        exit(EXIT_SUCCESS);
+    }
+}
+
+static const struct mount_option *
+row_of_key(int key)
+{
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        if (key == (row->letter ? row->letter : KEY_FIRST + (int)(row - mount_option_rows)))
+            return row;
+    }
+    return NULL;
 }
 
 static error_t
-take_option(int key, char *arg, struct argp_state *state)
+mount_take_option(int key, char *arg, struct argp_state *state)
 {
     struct mount_options *o = state->input;
-    const char **text = text_option(o, key);
+    const struct mount_option *row;
 
-    if (text) {
-        *text = arg;
-        return 0;
-    }
     switch (key) {
     case ARGP_KEY_ARG:
         take_argument(o, arg, state);
@@ -468,16 +322,51 @@ take_option(int key, char *arg, struct argp_state *state)
         name_source(o, state);
         return 0;
     default:
-        return take_other_option(key, arg, state);
+        row = row_of_key(key);
+        if (!row)
+            return ARGP_ERR_UNKNOWN;
+        mount_take_value(o, row, arg, state);
+        return 0;
     }
+}
+
+/* Makes argp's table from the rows. */
+static void
+mount_fill_argp_table(struct argp_option out[2 * ROWS_MAX])
+{
+    size_t n = 0;
+    bool has_heading = false;
+
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        bool is_idle = row->kind == OPTION_NO_EFFECT;
+
+        assert(row - mount_option_rows < ROWS_MAX - 2);
+        if (is_idle && !has_heading)
+            out[n++] = (struct argp_option){
+                .doc = "Options of the stock client, accepted without effect:", .group = GROUP_NO_EFFECT};
+        has_heading |= is_idle;
+        out[n++] = (struct argp_option){
+            .name = row->name,
+            .key = row->letter ? row->letter : KEY_FIRST + (int)(row - mount_option_rows),
+            .arg = row->arg,
+            .flags = (row->arg_may_lack ? OPTION_ARG_OPTIONAL : 0) |
+                     (row->help || is_idle ? 0 : OPTION_HIDDEN),
+            .doc = row->help,
+            .group = is_idle ? GROUP_NO_EFFECT : 0,
+        };
+        if (row->alias)
+            out[n++] = (struct argp_option){.name = row->alias, .flags = OPTION_ALIAS};
+    }
+    out[n] = (struct argp_option){0};
 }
 
 void
 mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status)
 {
+    static struct argp_option table[2 * ROWS_MAX];
     static const struct argp argp = {
         .options = table,
-        .parser = take_option,
+        .parser = mount_take_option,
         .args_doc = "HOST:/VOLUME[/DIR] MOUNTPOINT\nMOUNTPOINT",
         .doc = "Mounts a GlusterFS volume."
                "\vReturns when the mount is ready, and serves it in the background. Signals: TERM and INT "
@@ -488,6 +377,7 @@ mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_opti
     };
 
     *o = (struct mount_options){.server_port = GLUSTERD_PORT};
+    mount_fill_argp_table(table);
     argp_err_exit_status = bad_option_status;
     argp_parse(&argp, argc, argv, 0, NULL, o);
 }

@@ -19,43 +19,12 @@
 
 #include "log/log.h"
 #include "mount/mount.h"
+#include "mount/option-table.h"
 
 enum { PACKET_MAX = 65536, REPLY_MAX = 1200 };
 enum { TAKE_MS = 5000, REST_MS = 200, AGAIN_US = 50000, AGAIN_MAX = 1200 };
 
 /* ---- packets --------------------------------------------------------------------------------- */
-
-enum kind { TEXT, TEXTS, FLAG, NUMBER };
-
-static const struct row {
-    const char *name;
-    enum kind kind;
-    size_t at, count_at, max;
-} rows[] = {
-#define ROW_TEXT(name, field) {name, TEXT, offsetof(struct mount_options, field), 0, 0}
-#define ROW_FLAG(name, field) {name, FLAG, offsetof(struct mount_options, field), 0, 0}
-#define ROW_TEXTS(name, field, count, max)                                                                   \
-    {name, TEXTS, offsetof(struct mount_options, field), offsetof(struct mount_options, count), max}
-    ROW_TEXT("volfile", volfile),
-    ROW_TEXTS("server", servers, server_count, SPEC_SERVERS_MAX),
-    {"server-port", NUMBER, offsetof(struct mount_options, server_port), 0, 0},
-    ROW_TEXT("volume", volume),
-    ROW_TEXT("volume-name", top),
-    ROW_TEXT("subdir", subdir),
-    ROW_TEXT("source", source),
-    ROW_TEXT("attribute-timeout", attr_timeout),
-    ROW_TEXT("entry-timeout", entry_timeout),
-    ROW_TEXT("negative-timeout", negative_timeout),
-    ROW_TEXT("hard", hard),
-    ROW_TEXT("direct-io-mode", direct_io),
-    ROW_TEXT("kernel-writeback-cache", writes_back),
-    ROW_TEXT("client-pid", client_pid),
-    ROW_FLAG("acl", acl),
-    ROW_FLAG("read-only", is_read_only),
-    ROW_FLAG("inside", is_inside),
-    ROW_TEXTS("xlator-option", xlator_options, xlator_option_count, MOUNT_XLATOR_OPTIONS_MAX),
-    ROW_TEXTS("kernel-option", kernel_options, kernel_option_count, MOUNT_KERNEL_OPTIONS_MAX),
-};
 
 /* The packet under construction. `used` counts bytes beyond `size` too, so that the end finds an overflow. */
 struct packet {
@@ -72,27 +41,41 @@ put(struct packet *p, const char *name, const char *value)
         p->used += (size_t)snprintf(left ? p->bytes + p->used : NULL, left, "%s=%s", name, value) + 1;
 }
 
-static void
-put_row(struct packet *p, const struct row *row, const struct mount_options *o)
+static const char *
+packet_name(const struct mount_option *row)
 {
-    const char *at = (const char *)o + row->at;
-    const char *const *texts = (const char *const *)at;
+    return row->sent_as ? row->sent_as : row->name;
+}
+
+/* Is the option kept in a member that belongs to the mount? */
+static bool
+is_sent(const struct mount_option *row)
+{
+    return !row->is_of_process && (row->kind == OPTION_TEXT || row->kind == OPTION_TEXTS ||
+                                   row->kind == OPTION_FLAG || row->kind == OPTION_NUMBER);
+}
+
+static void
+put_row(struct packet *p, const struct mount_option *row, const struct mount_options *o)
+{
+    const char *at = (const char *)o + row->at, *name = packet_name(row);
+    const char *const *texts = (const char *const *)(const void *)at;
     char number[16];
 
     switch (row->kind) {
-    case TEXT:
-        put(p, row->name, *texts);
+    case OPTION_TEXT:
+        put(p, name, *texts);
         break;
-    case TEXTS:
-        for (unsigned i = 0; i < *(const unsigned *)((const char *)o + row->count_at); i++)
-            put(p, row->name, texts[i]);
+    case OPTION_TEXTS:
+        for (unsigned i = 0; i < *(const unsigned *)(const void *)((const char *)o + row->count_at); i++)
+            put(p, name, texts[i]);
         break;
-    case FLAG:
-        put(p, row->name, *(const bool *)at ? "on" : NULL);
+    case OPTION_FLAG:
+        put(p, name, *(const bool *)at ? "on" : NULL);
         break;
-    case NUMBER:
-        snprintf(number, sizeof number, "%u", *(const unsigned *)at);
-        put(p, row->name, number);
+    default:
+        snprintf(number, sizeof number, "%u", *(const unsigned *)(const void *)at);
+        put(p, name, number);
         break;
     }
 }
@@ -115,37 +98,39 @@ shared_encode(const struct mount_options *o, const char *mountpoint, char *out, 
     name_namespace("/proc/self/ns/mnt", place, sizeof place);
     put(&p, "namespace", place);
     put(&p, "mountpoint", mountpoint);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        put_row(&p, &rows[i], o);
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        if (is_sent(row))
+            put_row(&p, row, o);
+    }
     return p.used <= size ? (int)p.used : -ENOSPC;
 }
 
 static bool
 take_word(struct mount_options *o, const char *name, char *value)
 {
-    size_t i = 0;
+    const struct mount_option *row = mount_option_rows;
 
-    while (i < sizeof rows / sizeof rows[0] && strcmp(rows[i].name, name) != 0)
-        i++;
-    if (i == sizeof rows / sizeof rows[0])
+    while (row->name && (!is_sent(row) || strcmp(packet_name(row), name) != 0))
+        row++;
+    if (!row->name)
         return false;
-    char *at = (char *)o + rows[i].at;
-    unsigned *count = (unsigned *)((char *)o + rows[i].count_at);
+    char *at = (char *)o + row->at;
+    unsigned *count = (unsigned *)(void *)((char *)o + row->count_at);
 
-    switch (rows[i].kind) {
-    case TEXT:
-        *(const char **)at = value;
+    switch (row->kind) {
+    case OPTION_TEXT:
+        *(const char **)(void *)at = value;
         return true;
-    case TEXTS:
-        if (*count == rows[i].max)
+    case OPTION_TEXTS:
+        if (*count == row->max)
             return false;
-        ((const char **)at)[(*count)++] = value;
+        ((const char **)(void *)at)[(*count)++] = value;
         return true;
-    case FLAG:
+    case OPTION_FLAG:
         *(bool *)at = true;
         return true;
     default:
-        *(unsigned *)at = (unsigned)strtoul(value, NULL, 10);
+        *(unsigned *)(void *)at = (unsigned)strtoul(value, NULL, 10);
         return true;
     }
 }

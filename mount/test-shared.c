@@ -16,6 +16,7 @@
 
 #include "base/test-child.h"
 #include "mount/mount.h"
+#include "mount/option-table.h"
 
 static char packet[65536];
 static struct mount_options got;
@@ -74,6 +75,83 @@ START_TEST(what_is_sent_is_what_comes)
     ck_assert_uint_eq(got.xlator_option_count, 2);
     ck_assert_str_eq(got.xlator_options[1], "*.c=d=e");
     ck_assert_str_eq(got.kernel_options[0], "nosuid");
+}
+END_TEST
+
+/* Sets the member of an option that the packet must carry. False: the option has no such member. */
+static bool
+set_member(struct mount_options *o, const struct mount_option *row)
+{
+    void *at = (char *)o + row->at;
+
+    switch (row->kind) {
+    case OPTION_TEXT:
+        *(const char **)at = "x";
+        return true;
+    case OPTION_TEXTS:
+        *(const char **)at = "x";
+        *(unsigned *)(void *)((char *)o + row->count_at) = 1;
+        return true;
+    case OPTION_FLAG:
+        *(bool *)at = true;
+        return true;
+    case OPTION_NUMBER:
+        *(unsigned *)at = 24009;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+is_same_member(const struct mount_option *row, const struct mount_options *o, const struct mount_options *as)
+{
+    const void *a = (const char *)o + row->at, *b = (const char *)as + row->at;
+
+    if (row->kind == OPTION_FLAG)
+        return *(const bool *)a == *(const bool *)b;
+    if (row->kind == OPTION_NUMBER)
+        return *(const unsigned *)a == *(const unsigned *)b;
+    const char *text = *(const char *const *)a, *other = *(const char *const *)b;
+
+    return text && other ? strcmp(text, other) == 0 : text == other;
+}
+
+/* An option that a row names cannot be lost on the way to the shared process. */
+START_TEST(each_option_of_a_mount_is_sent)
+{
+    unsigned sent = 0, kept = 0;
+
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        struct mount_options o = {.volume = "/v", .servers = {"a"}, .server_count = 1};
+
+        if (!set_member(&o, row))
+            continue;
+        int bytes = shared_encode(&o, "/mnt", packet, sizeof packet);
+        ck_assert_int_gt(bytes, 0);
+        ck_assert_msg(shared_decode(packet, (size_t)bytes, &got, &mountpoint, &word) == 0, "%s", row->name);
+        ck_assert_msg(is_same_member(row, &got, &o) != row->is_of_process, "--%s", row->name);
+        *(row->is_of_process ? &kept : &sent) += 1;
+    }
+    ck_assert_uint_ge(sent, 15);
+    ck_assert_uint_ge(kept, 5);
+}
+END_TEST
+
+START_TEST(each_option_is_described)
+{
+    for (const struct mount_option *row = mount_option_rows; row->name; row++) {
+        ck_assert_msg(!row->help == !row->manual, "--%s has a text in one of --help and the manual",
+                      row->name);
+        ck_assert_msg(!row->to == !row->key, "--%s names a layer or a key, not both", row->name);
+        ck_assert_msg(row->kind != OPTION_NUMBER || row->take != TAKE_PLAIN, "--%s is not read", row->name);
+        ck_assert_msg(row->kind != OPTION_TEXT || row->arg, "--%s has no value", row->name);
+        for (const struct mount_option *other = row + 1; other->name; other++) {
+            ck_assert_msg(strcmp(row->name, other->name) != 0, "--%s has two rows", row->name);
+            ck_assert_msg(!row->fstab || !other->fstab || strcmp(row->fstab, other->fstab) != 0, "%s",
+                          row->fstab);
+        }
+    }
 }
 END_TEST
 
@@ -279,6 +357,8 @@ test_suite(void)
     TCase *t = tcase_create("shared");
 
     tcase_add_test(t, what_is_sent_is_what_comes);
+    tcase_add_test(t, each_option_of_a_mount_is_sent);
+    tcase_add_test(t, each_option_is_described);
     tcase_add_test(t, what_has_no_room_is_not_sent);
     tcase_add_test(t, a_packet_that_is_none_is_refused);
     tcase_add_test(t, one_listens_and_the_next_joins);

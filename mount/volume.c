@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mount/kiln-mount.h"
+#include "mount/option-table.h"
 #include "mount/types.h"
 #include "rpc/transport/tls-options.h"
 
@@ -147,74 +148,63 @@ source_of(const struct mount_options *o)
     return o->volfile ? o->volfile : o->volume;
 }
 
-/* Joins the options by commas. If the text is too long, mount/fuse refuses the cut option as unknown. */
-static void
-join_kernel_options(const struct mount_options *o, char *out, size_t size)
-{
-    size_t at = 0;
-
-    out[0] = '\0';
-    for (unsigned i = 0; i < o->kernel_option_count && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "," : "", o->kernel_options[i]);
-}
-
-static int
-set_mount_options(struct volfile *v, const struct mount_options *o, const char *mountpoint)
-{
-    char kernel[256];
-
-    join_kernel_options(o, kernel, sizeof kernel);
-    const struct {
-        const char *key, *value;
-    } options[] = {
-        {"mountpoint", mountpoint},
-        {"source", source_of(o)},
-        {"attribute-timeout", o->attr_timeout},
-        {"entry-timeout", o->entry_timeout},
-        {"negative-timeout", o->negative_timeout},
-        {"direct-io-mode", o->direct_io},
-        {"kernel-writeback-cache", o->writes_back},
-        {"client-pid", o->client_pid},
-        {"acl", o->acl ? "on" : NULL},
-        {"read-only", o->is_read_only ? "on" : NULL},
-        {"kernel-options", *kernel ? kernel : NULL},
-        {"inside", o->is_inside ? "on" : NULL},
-    };
-    int err = 0;
-
-    for (size_t i = 0; i < sizeof options / sizeof options[0] && !err; i++)
-        err = set_option(v, options[i].key, options[i].value);
-    return err || !o->hard ? err : volfile_override(v, HARD_NAME, "hard-timeout", o->hard);
-}
-
 static bool
 is_brick(const struct volfile_section *s)
 {
     return strcmp(s->type, "protocol/client") == 0;
 }
 
-/* Makes calls to bricks of this process go without bytes. */
-static int
-set_inside(struct volfile *v, bool is_inside)
+/* Returns the value of an option for a layer, or NULL: not given. Several texts are joined by commas in
+ * `joined`; if they are too long, the layer refuses the cut text as unknown. */
+static const char *
+layer_value(const struct mount_options *o, const struct mount_option *row, char *joined, size_t size)
 {
-    int err = 0;
+    const char *at = (const char *)o + row->at;
+    const char *const *texts = (const char *const *)(const void *)at;
+    size_t used = 0;
 
-    for (size_t i = 0; i < v->section_count && is_inside && !err; i++) {
+    switch (row->kind) {
+    case OPTION_TEXT:
+        return *texts;
+    case OPTION_FLAG:
+        return *(const bool *)at ? "on" : NULL;
+    case OPTION_TEXTS:
+        joined[0] = '\0';
+        for (unsigned i = 0;
+             i < *(const unsigned *)(const void *)((const char *)o + row->count_at) && used < size; i++)
+            used += (size_t)snprintf(joined + used, size - used, "%s%s", used ? "," : "", texts[i]);
+        return used ? joined : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Makes an option of the command line an option of the layers that its row names. */
+static int
+set_in_layers(struct volfile *v, const struct mount_option *row, const char *value)
+{
+    int err = row->to & TO_FUSE ? volfile_override(v, MOUNT_NAME, row->key, value) : 0;
+
+    if (!err && row->to & TO_HARD)
+        err = volfile_override(v, HARD_NAME, row->key, value);
+    for (size_t i = 0; i < v->section_count && row->to & TO_BRICKS && !err; i++) {
         if (is_brick(&v->sections[i]))
-            err = volfile_override(v, v->sections[i].name, "inside", "on");
+            err = volfile_override(v, v->sections[i].name, row->key, value);
     }
     return err;
 }
 
-/* Makes the client name the root directory to the bricks at login (wire 3.6). */
 static int
-set_subdir(struct volfile *v, const char *subdir)
+set_mount_options(struct volfile *v, const struct mount_options *o, const char *mountpoint)
 {
-    int err = 0;
+    int err = set_option(v, "mountpoint", mountpoint);
 
-    for (size_t i = 0; i < v->section_count && subdir && !err; i++) {
-        if (is_brick(&v->sections[i]))
-            err = volfile_override(v, v->sections[i].name, "subdir-mount", subdir);
+    err = err ? err : set_option(v, "source", source_of(o));
+    for (const struct mount_option *row = mount_option_rows; row->name && !err; row++) {
+        char joined[256];
+        const char *value = row->to ? layer_value(o, row, joined, sizeof joined) : NULL;
+
+        err = value ? set_in_layers(v, row, value) : 0;
     }
     return err;
 }
@@ -277,9 +267,7 @@ volume_parse(const struct mount_options *o, const char *mountpoint, const char *
         volfile_free(v);
         return NULL;
     }
-    if (!set_mount_options(v, o, mountpoint) && !set_subdir(v, o->subdir) &&
-        !set_inside(v, o->is_inside) && !set_xlator_options(v, o) &&
-        !set_cache_invalidation(v, o))
+    if (!set_mount_options(v, o, mountpoint) && !set_xlator_options(v, o) && !set_cache_invalidation(v, o))
         return v;
     snprintf(error, error_size, "no memory");
     volfile_free(v);

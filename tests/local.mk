@@ -20,7 +20,7 @@ tests_wire_replay_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo -Wl,--wrap
 tests_wire_replay_disk_SOURCES = tests/wire/fuzz-disk.c tests/wire/fuzz-memory.h tests/wire/fuzz-replay.c
 tests_wire_replay_disk_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_MEMORY)
 tests_wire_replay_disk_LDADD = $(TEST_LIBS)
-tests_wire_replay_client_SOURCES = tests/wire/fuzz-client.c tests/wire/fuzz-replay.c mount/shared.c
+tests_wire_replay_client_SOURCES = tests/wire/fuzz-client.c tests/wire/fuzz-replay.c mount/shared.c mount/option-table.c
 tests_wire_replay_client_LDADD = $(TEST_LIBS)
 FUZZ_CALLS = -Wl,--wrap=openat64,--wrap=fstat64,--wrap=pread64,--wrap=pwrite64,--wrap=write,--wrap=fsync,--wrap=close,--wrap=flock \
 	-Wl,--wrap=mkdirat,--wrap=renameat,--wrap=unlinkat,--wrap=readdir64,--wrap=fdopendir,--wrap=open_memstream

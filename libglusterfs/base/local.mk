@@ -6,7 +6,7 @@ libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libg
 	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/procfs-text.h \
 	libglusterfs/base/read-section.h \
 	libglusterfs/base/reason.c libglusterfs/base/reason.h libglusterfs/base/refcount.h \
-	libglusterfs/base/rights.c libglusterfs/base/rights.h libglusterfs/base/spare.h \
+	libglusterfs/base/rights.c libglusterfs/base/rights.h libglusterfs/base/roff.c libglusterfs/base/roff.h libglusterfs/base/spare.h \
 	libglusterfs/base/test-child.h libglusterfs/base/test-main.h libglusterfs/base/test-must.h libglusterfs/base/test-root.h libglusterfs/base/ticks.c libglusterfs/base/ticks.h \
 	libglusterfs/base/thread.c libglusterfs/base/thread.h \
 	libglusterfs/base/tree.c libglusterfs/base/tree.h libglusterfs/base/zero.h
