@@ -12,7 +12,7 @@
 #include "heal/rebalance-jobs.h"
 #include "log/log.h"
 
-enum { BRICKS_WAIT_S = 10, BETWEEN_MS = 200 };
+enum { BRICKS_WAIT_S = 10, BETWEEN_MS = 200, TRIES_MAX = BRICKS_WAIT_S * 1000 / BETWEEN_MS };
 
 static json_t *
 only_error(int err)
@@ -46,7 +46,7 @@ answer_heal(const struct heal_volume *v, const json_t *message)
     bool is_full = json_is_true(json_object_get(message, "full"));
     int err = ask_all_sets(v, is_full);
 
-    for (unsigned n = 0; n < BRICKS_WAIT_S * 1000 / BETWEEN_MS && err == -ENOTCONN; n++) {
+    for (unsigned n = 0; n < TRIES_MAX && err == -ENOTCONN; n++) {
         usleep(BETWEEN_MS * 1000);
         err = ask_all_sets(v, is_full);
     }
@@ -155,6 +155,8 @@ answer_judge(const struct heal_volume *v, const json_t *message)
 
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
+/* Waits for bricks as answer_heal() does, because each change of the volume's options connects to them anew,
+ * and for a crawl that looks at the object at this moment (-EAGAIN). */
 static json_t *
 answer_resolve(const struct heal_volume *v, const json_t *message)
 {
@@ -166,8 +168,14 @@ answer_resolve(const struct heal_volume *v, const json_t *message)
     if (!c || parse_gfid(json_object_get(message, "gfid"), &gfid) || how < 0 || how > CRAWL_SOURCE ||
         source < 0 || source >= crawler_children(c))
         return only_error(-EINVAL);
-    return only_error(crawler_resolve(c, &gfid, json_string_value(json_object_get(message, "entry")),
-                                      (enum crawl_choice)how, (unsigned)source));
+    const char *entry = json_string_value(json_object_get(message, "entry"));
+    int err = crawler_resolve(c, &gfid, entry, (enum crawl_choice)how, (unsigned)source);
+
+    for (unsigned n = 0; n < TRIES_MAX && (err == -ENOTCONN || err == -EAGAIN); n++) {
+        usleep(BETWEEN_MS * 1000);
+        err = crawler_resolve(c, &gfid, entry, (enum crawl_choice)how, (unsigned)source);
+    }
+    return only_error(err);
 }
 
 /* ---- a question ------------------------------------------------------------------------------ */

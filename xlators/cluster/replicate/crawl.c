@@ -885,9 +885,11 @@ question_run(struct worker_job *job)
     struct question *q = caa_container_of(job, struct question, job);
     struct graph *graph = q->c->graph;
 
-    q->err = op_run(question_go, q);
-    if (!q->err)
-        return;
+    int err = op_run(question_go, q);
+
+    if (!err)
+        return; /* the coroutine answers, or has answered: then the question may be gone */
+    q->err = err;
     sem_post(&q->answered);
     graph_unpin(graph);
 }

@@ -478,6 +478,21 @@ START_TEST(a_name_of_different_objects_is_resolved)
 }
 END_TEST
 
+/* The question about a name fails before a call is sent, so its coroutine ends in the call that starts it. */
+START_TEST(a_question_that_ends_at_once_has_its_error)
+{
+    struct gfid root = {.b = {[15] = 1}};
+
+    split_volume(&replica_shapes[1]);
+    daemon_begin("", true);
+    scene_child_down(1);
+    must(crawler_resolve(crawler, &root, "x", CRAWL_SOURCE, 0) == -ENOTCONN);
+    must(crawler_resolve(crawler, &root, NULL, CRAWL_SOURCE, 0) == -ENOTCONN);
+    scene_child_up(1);
+    daemon_end();
+}
+END_TEST
+
 START_TEST(a_policy_resolves_split_brain_in_a_crawl)
 {
     split_volume(&replica_shapes[1]);
@@ -504,6 +519,7 @@ test_suite(void)
         a_user_resolves_split_brain,
         a_tie_is_not_resolved,
         a_name_of_different_objects_is_resolved,
+        a_question_that_ends_at_once_has_its_error,
         a_policy_resolves_split_brain_in_a_crawl,
     };
     Suite *s = suite_create("replicate-crawl");
