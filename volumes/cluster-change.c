@@ -11,6 +11,7 @@
 #include "volumes/cluster-ask.h"
 #include "volumes/cluster-bricks.h"
 #include "volumes/cluster-look.h"
+#include "volumes/cluster-quota.h"
 #include "volumes/cluster.h"
 #include "volumes/state-dir.h"
 #include "volumes/volume-options.h"
@@ -75,10 +76,8 @@ gave_up(const char *name, struct problem *why)
 
 /* ---- hosts of a volume ----------------------------------------------------------------------- */
 
-/* Lists each host with bricks of the volume once, and this host. Returns the number. `asks` has room for
- * brick_count + 1. */
-static unsigned
-hosts_of(const struct volume *v, struct cluster_ask *asks)
+unsigned
+cluster_hosts_of(const struct volume *v, struct cluster_ask *asks)
 {
     unsigned count = 0;
 
@@ -118,7 +117,7 @@ static int
 ask_hosts(const struct volume *v, const char *verb, json_t *args, bool is_lenient, struct problem *why)
 {
     struct cluster_ask *asks = calloc(v->brick_count + 1, sizeof *asks);
-    unsigned count = asks && args ? hosts_of(v, asks) : 0;
+    unsigned count = asks && args ? cluster_hosts_of(v, asks) : 0;
     int err = count ? 0 : problem_no_memory(why);
 
     cluster_ask_all(asks, count, verb, args, CLUSTER_CHANGE_S);
@@ -137,6 +136,12 @@ ask_hosts(const struct volume *v, const char *verb, json_t *args, bool is_lenien
     free(asks);
     json_decref(args);
     return err;
+}
+
+int
+cluster_ask_hosts(const struct volume *v, const char *verb, json_t *args, struct problem *why)
+{
+    return ask_hosts(v, verb, args, false, why);
 }
 
 /* Waits until the hosts have applied revision `at` of the volume. */
@@ -610,5 +615,6 @@ cluster_serve(const char *verb, json_t *args, json_t **out, struct problem *why)
     if (strcmp(verb, "apply") == 0)
         return serve_apply(args, why);
     int err = cluster_bricks_serve(verb, args, out, why);
+    err = err == -ENOSYS ? cluster_quota_serve(verb, args, out, why) : err;
     return err == -ENOSYS ? cluster_look_here(verb, args, out, why) : err;
 }

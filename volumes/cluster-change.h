@@ -37,6 +37,13 @@ int cluster_reset(const char *name, const char *key, unsigned *count, struct pro
 /* Removes a host that is down and has no brick. */
 int cluster_remove_host(const char *host, struct problem *why);
 
+struct cluster_ask;
+/* Lists each host with bricks of the volume once, and this host. Returns the number. `asks` has room for
+ * brick_count + 1. */
+unsigned cluster_hosts_of(const struct volume *v, struct cluster_ask *asks);
+/* Asks these hosts, which must all answer. Consumes `args`. *why: the first failure. */
+int cluster_ask_hosts(const struct volume *v, const char *verb, json_t *args, struct problem *why);
+
 /* For cluster-bricks.c. Returns the volume as the store has it, or NULL with *why. */
 struct volume *cluster_read_volume(const char *name, int64_t *revision, struct problem *why);
 /* Compares the bricks with those of all other volumes. *layout: the revision of this check. */

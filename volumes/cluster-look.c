@@ -123,6 +123,17 @@ same_brick(const json_t *volume, const json_t *brick)
     return NULL;
 }
 
+/* A host knows the usage of its own bricks first: the fullest replica counts. */
+static void
+merge_used(json_t *volume, const json_t *theirs)
+{
+    const json_t *used = json_object_get(theirs, "used"), *own = json_object_get(volume, "used");
+
+    if (json_is_integer(used) &&
+        (!json_is_integer(own) || json_integer_value(used) > json_integer_value(own)))
+        json_object_set(volume, "used", (json_t *)used);
+}
+
 static void
 merge_volume(json_t *volume, void *arg)
 {
@@ -131,6 +142,7 @@ merge_volume(json_t *volume, void *arg)
     json_t *list = json_object_get(volume, "bricks"), *brick;
     size_t i;
 
+    merge_used(volume, theirs);
     json_array_foreach(list, i, brick)
     {
         json_t *found = strcmp(host_of(brick), ask->host) == 0 ? same_brick(theirs, brick) : NULL;

@@ -4,7 +4,6 @@
 #include "volumes/cluster.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +18,14 @@
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
+#include "volumes/cluster-identity.h"
 #include "volumes/cluster-jobs.h"
 #include "volumes/healer.h"
+#include "volumes/quota-hosts.h"
 #include "volumes/state-dir.h"
 #include "volumes/volumes.h"
 
-#define IDENTITY "host.json"
-enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60, IDENTITY_BYTES = 4096 };
+enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60 };
 
 static struct {
     const struct cluster_options *o; /* NULL: no store */
@@ -493,6 +493,8 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     see_ask(key, text);
+    if ((name = key_below(key, "usage/")))
+        quota_hosts_seen(name, text);
     if ((name = key_below(key, "hosts/")))
         see_own_record(name, text);
     if (gone)
@@ -503,7 +505,7 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
 
 /* The whole store as one reading. */
 struct reading {
-    json_t *hosts, *alive, *texts, *revisions, *jobs, *asks;
+    json_t *hosts, *alive, *texts, *revisions, *jobs, *asks, *usage;
 };
 
 static void
@@ -521,6 +523,8 @@ key_listed(const char *key, const char *text, int64_t revision, void *arg)
         json_object_set_new(r->alive, name, host_record_read(text));
     } else if ((name = key_below(key, "jobs/"))) {
         json_object_set_new(r->jobs, name, host_record_read(text));
+    } else if (key_below(key, "usage/")) {
+        json_object_set_new(r->usage, key, json_string(text));
     } else if (key_below(key, "ask/") || key_below(key, "answer/")) {
         json_object_set_new(r->asks, key, json_string(text));
     }
@@ -567,17 +571,21 @@ take_reading(struct reading *r, int64_t at)
     pthread_mutex_unlock(&lock);
     json_object_foreach(r->asks, key, value) see_ask(key, json_string_value(value));
     json_decref(r->asks);
+    quota_hosts_reset();
+    json_object_foreach(r->usage, key, value)
+        quota_hosts_seen(key_below(key, "usage/"), json_string_value(value));
+    json_decref(r->usage);
 }
 
 static int
 read_everything(int64_t *at, struct problem *why)
 {
     struct reading r = {json_object(), json_object(), json_object(),
-                        json_object(), json_object(), json_object()};
+                        json_object(), json_object(), json_object(), json_object()};
     int err = store_list(cluster.store, "", key_listed, &r, at, why);
 
     if (err) {
-        json_t *const all[] = {r.hosts, r.alive, r.texts, r.revisions, r.jobs, r.asks};
+        json_t *const all[] = {r.hosts, r.alive, r.texts, r.revisions, r.jobs, r.asks, r.usage};
 
         for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
             json_decref(all[i]);
@@ -863,66 +871,6 @@ cluster_describe(void)
     return NULL;
 }
 
-/* ---- the state folder ------------------------------------------------------------------------ */
-
-/* Reads DIR/host.json. Returns NULL if it is not there, or with *why. */
-static json_t *
-read_identity(const char *dir, struct problem *why)
-{
-    char path[4096], text[IDENTITY_BYTES];
-
-    why->err = 0;
-    snprintf(path, sizeof path, "%s/" IDENTITY, dir);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno != ENOENT)
-            problem_set(why, -errno, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    ssize_t n = read(fd, text, sizeof text);
-    close(fd);
-    json_t *json = n > 0 ? json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    const char *id = json_string_value(json_object_get(json, "id"));
-    if (id && strlen(id) == GFID_TEXT_SIZE - 1 && json_is_string(json_object_get(json, "host")))
-        return json;
-    problem_set(why, -EINVAL, "%s was not written by kilnd", path);
-    json_decref(json);
-    return NULL;
-}
-
-static int
-write_identity(const char *dir, struct problem *why)
-{
-    char path[4096], temporary[4100], text[IDENTITY_BYTES];
-    int len = snprintf(text, sizeof text, "{\"format\": 1, \"host\": \"%s\", \"id\": \"%s\"}\n",
-                       cluster.o->host, cluster.id);
-
-    snprintf(path, sizeof path, "%s/" IDENTITY, dir);
-    snprintf(temporary, sizeof temporary, "%s/.new-" IDENTITY, dir);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool is_written = fd >= 0 && write(fd, text, (size_t)len) == len && fsync(fd) == 0 &&
-                      rename(temporary, path) == 0;
-    int err = is_written ? 0 : -errno;
-
-    if (fd >= 0)
-        close(fd);
-    return err ? problem_set(why, err, "%s: %s", path, strerror(-err)) : 0;
-}
-
-int
-cluster_check_plain(const char *state_dir, struct problem *why)
-{
-    json_t *json = read_identity(state_dir, why);
-
-    if (!json)
-        return why->err;
-    problem_set(why, -EPERM, "%s is the copy that host %s keeps of a store's volumes", state_dir,
-                json_string_value(json_object_get(json, "host")));
-    problem_expected(why, "--store and --host, or another state folder");
-    json_decref(json);
-    return why->err;
-}
-
 static void
 volume_counts(const struct volume *v, void *arg)
 {
@@ -930,36 +878,22 @@ volume_counts(const struct volume *v, void *arg)
     ++*(unsigned *)arg;
 }
 
+/* A state folder that has volumes, but no identity, belongs to a kilnd without a store. */
 static int
 take_identity(struct problem *why)
 {
     const char *dir = cluster.o->state_dir;
-    json_t *json = read_identity(dir, why);
     unsigned count = 0;
+    int err = cluster_identity_read(dir, cluster.o->host, cluster.id, why);
 
-    if (why->err)
-        return why->err;
-    if (json) {
-        const char *host = json_string_value(json_object_get(json, "host"));
-
-        snprintf(cluster.id, sizeof cluster.id, "%s", json_string_value(json_object_get(json, "id")));
-        if (strcmp(host, cluster.o->host) != 0) {
-            problem_set(why, -EINVAL, "%s belongs to host %s, not to %s", dir, host, cluster.o->host);
-            problem_expected(why, "--host %s, or another state folder", host);
-        }
-        json_decref(json);
-        return why->err;
-    }
+    if (err != -ENOENT)
+        return err;
     volumes_each(volume_counts, &count);
-    if (count) {
-        problem_set(why, -ENOTEMPTY, "%s has %u volumes of a kilnd without a store", dir, count);
-        problem_expected(why, "an empty state folder");
-        return why->err;
-    }
-    struct gfid fresh;
-    gfid_random(&fresh);
-    gfid_text(&fresh, cluster.id);
-    return write_identity(dir, why);
+    if (!count)
+        return cluster_identity_make(dir, cluster.o->host, cluster.id, why);
+    problem_set(why, -ENOTEMPTY, "%s has %u volumes of a kilnd without a store", dir, count);
+    problem_expected(why, "an empty state folder");
+    return why->err;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -1057,5 +991,6 @@ cluster_close(void)
         return;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         json_decref(tables[i]);
+    quota_hosts_close();
     store_close(cluster.store);
 }

@@ -49,8 +49,6 @@ struct cluster_options {
 /* Checks options and state folder, before the bricks are attached. The options must stay valid. Returns 0 or
  * -errno with *why. */
 int cluster_open(const struct cluster_options *o, struct problem *why);
-/* A state folder without --store: -EPERM with *why if the folder is the copy of a host with a store. */
-int cluster_check_plain(const char *state_dir, struct problem *why);
 /* Registers the host and follows the store, in threads. `brick_port` is shown to other hosts. Refuses a name
  * that another machine has, and a newer store. A store that does not answer is no error. */
 int cluster_start(uint16_t brick_port, struct problem *why);

@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
 #include "volumes/brick-host.h"
+#include "volumes/cluster-identity.h"
 #include "volumes/cluster.h"
 #include "volumes/healer.h"
 #include "volumes/hooks.h"

@@ -31,7 +31,6 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/volumes.c \
 	volumes/volumes-bricks.c \
 	volumes/volumes-coming.c \
-	volumes/volumes-take.c \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
@@ -48,12 +47,16 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster-bricks.h \
 	volumes/cluster-change.c \
 	volumes/cluster-change.h \
+	volumes/cluster-identity.c \
+	volumes/cluster-identity.h \
 	volumes/cluster-jobs.c \
 	volumes/cluster-jobs.h \
 	volumes/cluster-look.c \
 	volumes/cluster-look.h \
 	volumes/cluster-place.c \
 	volumes/cluster-place.h \
+	volumes/cluster-quota.c \
+	volumes/cluster-quota.h \
 	volumes/cluster.c \
 	volumes/cluster.h \
 	volumes/curl-library.c \
@@ -73,6 +76,10 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \
+	volumes/quota-hosts.c \
+	volumes/quota-hosts.h \
+	volumes/quota-rows.c \
+	volumes/quota-rows.h \
 	volumes/quota.c \
 	volumes/quota.h \
 	volumes/rebalance.c \
@@ -87,10 +94,13 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verbs-process.c \
 	volumes/verbs.c \
 	volumes/verbs.h \
+	volumes/volumes-take.c \
 	volumes/volfile-server.c \
 	volumes/volfile-server.h
 
-check_PROGRAMS += volumes/test-volumes
+check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows
+volumes_test_quota_rows_SOURCES = volumes/test-quota-rows.c volumes/quota-rows.c
+volumes_test_quota_rows_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterfsd/bricks.c glusterfsd/brick-types.c
 volumes_test_volumes_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 # Calls that change a disk, so that a test can end the process before each.

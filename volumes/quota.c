@@ -15,7 +15,9 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-call.h"
+#include "volumes/brick-host.h"
 #include "volumes/brick-path.h"
+#include "volumes/quota-hosts.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
 #include "xlators/features/simple-quota/simple-quota.h"
@@ -27,117 +29,52 @@ enum { TELL_MS = 1000 };
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
-/* The usage of one namespace on one brick. */
-struct row {
-    struct simple_quota_usage usage;
-    unsigned set;
-};
-
-struct table {
-    struct simple_quota_usage *rows; /* the totals of the volume, sorted by gfid */
-    unsigned count;
-    bool is_whole; /* at least one brick of each set has answered */
-};
-
-static int
-compare_rows(const void *a, const void *b)
+static struct graph *
+find_own_brick(const struct volume *v, unsigned i)
 {
-    const struct row *one = a, *other = b;
-    int order = simple_quota_compare(&one->usage, &other->usage);
-
-    return order ? order : (int)one->set - (int)other->set;
+    return brick_host_is_here(&v->bricks[i]) ? bricks_find(v->bricks[i].path) : NULL;
 }
 
-/* Adds the usage of brick `i`. Returns 0, -ENOMEM, or the error of a brick that does not answer. */
-static int
-add_brick_usage(const struct volume *v, unsigned i, bool is_fresh, struct row **rows, unsigned *count)
+void
+quota_own_rows(const struct volume *v, bool is_fresh, struct quota_rows *r)
 {
-    struct graph *g = bricks_find(v->bricks[i].path);
-    struct simple_quota_usage *list = NULL;
-    unsigned n = 0;
-    int err = g ? simple_quota_list(g, is_fresh, &list, &n) : -ENOTCONN;
+    *r = (struct quota_rows){0};
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = volume_is_arbiter(v, i) ? NULL : find_own_brick(v, i);
+        struct simple_quota_usage *list = NULL;
+        unsigned n = 0;
+        int err = g ? simple_quota_list(g, is_fresh, &list, &n) : -ENOTCONN;
 
-    if (g)
-        graph_unpin(g);
-    struct row *more = err ? NULL : reallocarray(*rows, *count + n + 1, sizeof *more);
-    if (!err && !more)
-        err = -ENOMEM;
-    for (unsigned k = 0; !err && k < n; k++)
-        more[*count + k] = (struct row){.usage = list[k], .set = i / v->replica};
-    free(list);
-    if (err)
-        return err;
-    *rows = more;
-    *count += n;
-    return 0;
-}
-
-/* Sums, over the sets, the fullest replica of each namespace; t->rows has room for all. */
-static void
-sum_sets(const struct row *rows, unsigned count, struct table *t)
-{
-    int64_t fullest = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        bool is_same = i > 0 && simple_quota_compare(&rows[i - 1].usage, &rows[i].usage) == 0;
-
-        if (!is_same)
-            t->rows[t->count++] = rows[i].usage;
-        struct simple_quota_usage *sum = &t->rows[t->count - 1];
-        if (!is_same) {
-            fullest = rows[i].usage.used;
-            continue;
-        }
-        if (rows[i - 1].set != rows[i].set)
-            fullest = 0;
-        if (rows[i].usage.used > fullest) {
-            sum->used += rows[i].usage.used - fullest;
-            fullest = rows[i].usage.used;
-        }
-        sum->limit = rows[i].usage.limit > sum->limit ? rows[i].usage.limit : sum->limit;
-        sum->is_counting |= rows[i].usage.is_counting;
+        if (g)
+            graph_unpin(g);
+        r->is_short |= err == -ENOMEM;
+        if (!err)
+            quota_rows_add(r, list, n, i / v->replica);
+        free(list);
     }
 }
 
-/* Returns 0 or -ENOMEM. The caller frees the rows. */
+/* Sums the rows of this host, which are consumed, and those that other hosts have told. */
 static int
-usage_of(const struct volume *v, bool is_fresh, struct table *t)
+sum_usage(const struct volume *v, struct quota_rows *own, struct quota_table *t)
 {
-    struct row *rows = NULL;
-    unsigned count = 0;
-    bool is_short = false;
-
-    *t = (struct table){.is_whole = true};
-    for (unsigned set = 0; set < v->brick_count / v->replica; set++) {
-        bool has_said = false;
-
-        for (unsigned i = set * v->replica; i < (set + 1) * v->replica; i++) {
-            int err = volume_is_arbiter(v, i) ? -ENODATA : add_brick_usage(v, i, is_fresh, &rows, &count);
-
-            has_said |= err == 0;
-            is_short |= err == -ENOMEM;
-        }
-        t->is_whole &= has_said;
-    }
-    t->rows = calloc(count + 1, sizeof *t->rows);
-    if (t->rows && count) {
-        qsort(rows, count, sizeof *rows, compare_rows);
-        sum_sets(rows, count, t);
-    }
-    free(rows);
-    if (t->rows && !is_short)
-        return 0;
-    free(t->rows);
-    return -ENOMEM;
+    quota_hosts_add(v, own);
+    int err = quota_rows_sum(own, v->brick_count / v->replica, t);
+    quota_rows_end(own);
+    return err;
 }
 
 void
 quota_usage(const struct volume *v, struct quota_usage *out)
 {
-    struct table t;
+    struct quota_rows rows;
+    struct quota_table t;
 
     *out = (struct quota_usage){.limit = volume_limit(v)};
-    if (v->status != VOLUME_STARTED || !volume_counts_usage(v) || usage_of(v, false, &t))
+    if (v->status != VOLUME_STARTED || !volume_counts_usage(v))
+        return;
+    quota_own_rows(v, false, &rows);
+    if (sum_usage(v, &rows, &t))
         return;
     for (unsigned i = 0; i < t.count; i++) {
         if (!gfid_is_root(&t.rows[i].ns))
@@ -271,7 +208,7 @@ needs_telling(const struct volume *v)
 /* Sets limits of folders on a brick that was added later, as soon as the brick has the folder. If a limit is
  * removed at the same moment, the brick may keep the limit, and `kiln quota` still lists the folder. */
 static void
-spread_limits(const struct volume *v, const char *brick, struct graph *g, const struct table *t)
+spread_limits(const struct volume *v, const char *brick, struct graph *g, const struct quota_table *t)
 {
     struct simple_quota_usage *list;
     unsigned count;
@@ -294,24 +231,34 @@ spread_limits(const struct volume *v, const char *brick, struct graph *g, const 
 }
 
 static void
+tell_bricks(const struct volume *v, const struct quota_table *t)
+{
+    for (unsigned i = 0; i < v->brick_count && t->is_whole; i++) {
+        struct graph *g = find_own_brick(v, i);
+
+        if (!g)
+            continue;
+        spread_limits(v, v->bricks[i].path, g, t);
+        simple_quota_tell(g, t->rows, t->count);
+        graph_unpin(g);
+    }
+}
+
+static void
 tell_volume(const char *name)
 {
     struct problem why = {0};
     struct volume *v = volumes_find(name, &why);
-    struct table t;
+    struct quota_rows rows;
+    struct quota_table t;
 
     if (v && needs_telling(v)) {
         telling.is_wanted = true;
-        if (usage_of(v, true, &t) == 0) {
-            for (unsigned i = 0; i < v->brick_count && t.is_whole; i++) {
-                struct graph *g = bricks_find(v->bricks[i].path);
-
-                if (g) {
-                    spread_limits(v, v->bricks[i].path, g, &t);
-                    simple_quota_tell(g, t.rows, t.count);
-                    graph_unpin(g);
-                }
-            }
+        quota_own_rows(v, true, &rows);
+        if (!rows.is_short && brick_host_has_any(v))
+            quota_hosts_publish(v, &rows);
+        if (sum_usage(v, &rows, &t) == 0) {
+            tell_bricks(v, &t);
             free(t.rows);
         }
     }
@@ -351,7 +298,7 @@ quotas_follow(const char *name)
 
     for (unsigned i = 0; v && v->status == VOLUME_STARTED && volume_counts_usage(v) && i < v->brick_count;
          i++) {
-        struct graph *g = bricks_find(v->bricks[i].path);
+        struct graph *g = find_own_brick(v, i);
         int err = !g || has_limit(g, &gfid_root, volume_limit(v))
                       ? 0
                       : change_limit(g, &gfid_root, volume_limit(v));
@@ -373,7 +320,7 @@ void
 quota_clear(const struct volume *v)
 {
     for (unsigned i = 0; i < v->brick_count; i++) {
-        struct graph *g = bricks_find(v->bricks[i].path);
+        struct graph *g = find_own_brick(v, i);
 
         if (g && !has_limit(g, &gfid_root, 0))
             (void)change_limit(g, &gfid_root, 0); /* if this fails, the next quotas_follow() logs it */
@@ -385,24 +332,6 @@ quota_clear(const struct volume *v)
 /* ---- folders --------------------------------------------------------------------------------- */
 
 static int
-need_all_bricks(const struct volume *v, struct problem *why)
-{
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        struct graph *g = bricks_find(v->bricks[i].path);
-
-        if (g) {
-            graph_unpin(g);
-            continue;
-        }
-        problem_set(why, -EINVAL, "brick %s of volume %s is offline, so it would miss the limit",
-                    v->bricks[i].path, v->name);
-        problem_type(why, "kiln volume start %s force", v->name);
-        return why->err;
-    }
-    return 0;
-}
-
-static int
 no_folder(struct problem *why, const struct volume *v, const char *path, const char *brick, int err)
 {
     problem_set(why, err == -ENOTDIR || err == -ENODATA ? -EINVAL : err, "%.400s on brick %s: %s", path,
@@ -412,16 +341,42 @@ no_folder(struct problem *why, const struct volume *v, const char *path, const c
 }
 
 int
+quota_check(const struct volume *v, const char *path, struct problem *why)
+{
+    why->err = 0;
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = find_own_brick(v, i);
+        struct gfid gfid;
+
+        if (!brick_host_is_here(&v->bricks[i]))
+            continue;
+        if (!g) {
+            problem_set(why, -EINVAL, "brick %s of volume %s is offline, so it would miss the limit",
+                        v->bricks[i].path, v->name);
+            problem_type(why, "kiln volume start %s force", v->name);
+            return why->err;
+        }
+        graph_unpin(g);
+        int err = brick_path_gfid(v->bricks[i].path, path, &gfid);
+        if (err)
+            return no_folder(why, v, path, v->bricks[i].path, err);
+    }
+    return 0;
+}
+
+int
 quota_set(const struct volume *v, const char *path, uint64_t limit, struct problem *why)
 {
-    if (need_all_bricks(v, why))
+    if (quota_check(v, path, why))
         return why->err;
     for (unsigned i = 0; i < v->brick_count; i++) {
         const char *brick = v->bricks[i].path;
-        struct graph *g = bricks_find(brick);
+        struct graph *g = find_own_brick(v, i);
         struct gfid gfid;
         int err = g ? brick_path_gfid(brick, path, &gfid) : -ENOTCONN;
 
+        if (!brick_host_is_here(&v->bricks[i]))
+            continue;
         if (!err)
             err = change_limit(g, &gfid, limit);
         if (g)
@@ -433,14 +388,14 @@ quota_set(const struct volume *v, const char *path, uint64_t limit, struct probl
 }
 
 /* Finds the folder's path from the root of the volume, by following its handle on a brick. */
-static bool
-find_limited_path(const struct volume *v, const struct gfid *gfid, char path[PATH_MAX])
+bool
+quota_find_path(const struct volume *v, const struct gfid *gfid, char *path)
 {
     char handle[PATH_MAX];
 
     for (unsigned i = 0; i < v->brick_count; i++) {
         const char *brick = v->bricks[i].path;
-        char *real_brick = realpath(brick, NULL);
+        char *real_brick = brick_host_is_here(&v->bricks[i]) ? realpath(brick, NULL) : NULL;
         size_t len = real_brick ? strlen(real_brick) : 0;
 
         snprintf(handle, sizeof handle, "%s/.glusterfs/%02x/%02x/%s", brick, gfid->b[0], gfid->b[1],
@@ -457,12 +412,16 @@ find_limited_path(const struct volume *v, const struct gfid *gfid, char path[PAT
 }
 
 static json_t *
-describe_limit(const struct volume *v, const struct simple_quota_usage *row)
+describe_limit(const struct volume *v, const struct simple_quota_usage *row, const json_t *paths)
 {
+    const char *told = json_string_value(json_object_get(paths, GFID(&row->ns)));
     char path[PATH_MAX] = "/";
 
-    if (!gfid_is_root(&row->ns) && !find_limited_path(v, &row->ns, path))
-        return NULL; /* the folder was removed just now */
+    if (!gfid_is_root(&row->ns) && !quota_find_path(v, &row->ns, path)) {
+        if (!told)
+            return NULL; /* the folder was removed just now */
+        snprintf(path, sizeof path, "%s", told);
+    }
     json_t *one = json_pack("{ss sI sI sb}", "path", path, "limit", (json_int_t)row->limit, "used",
                             (json_int_t)row->used, "counting", (int)row->is_counting);
     if (one)
@@ -472,17 +431,19 @@ describe_limit(const struct volume *v, const struct simple_quota_usage *row)
 }
 
 int
-quota_list(const struct volume *v, json_t **out, struct problem *why)
+quota_describe(const struct volume *v, struct quota_rows *rows, const json_t *paths, json_t **out,
+               struct problem *why)
 {
     json_t *list = json_array();
-    struct table t;
+    struct quota_table t;
 
-    if (usage_of(v, true, &t)) {
+    if (quota_rows_sum(rows, v->brick_count / v->replica, &t)) {
         json_decref(list);
         return problem_no_memory(why);
     }
     for (unsigned i = 0; i < t.count; i++) {
-        json_t *one = t.rows[i].limit || gfid_is_root(&t.rows[i].ns) ? describe_limit(v, &t.rows[i]) : NULL;
+        json_t *one =
+            t.rows[i].limit || gfid_is_root(&t.rows[i].ns) ? describe_limit(v, &t.rows[i], paths) : NULL;
 
         if (one)
             json_array_append_new(list, one);
@@ -490,4 +451,15 @@ quota_list(const struct volume *v, json_t **out, struct problem *why)
     free(t.rows);
     *out = json_pack("{ss sb so}", "name", v->name, "whole", (int)t.is_whole, "limits", list);
     return *out ? 0 : problem_no_memory(why);
+}
+
+int
+quota_list(const struct volume *v, json_t **out, struct problem *why)
+{
+    struct quota_rows rows;
+
+    quota_own_rows(v, true, &rows);
+    int err = quota_describe(v, &rows, NULL, out, why);
+    quota_rows_end(&rows);
+    return err;
 }

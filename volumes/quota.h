@@ -7,7 +7,9 @@
  *
  * A brick counts its own files. In a volume with several subvolumes, kilnd tells each brick once a second
  * the usage of all bricks, so that a limit holds for their sum; within that second each brick checks its
- * own additions only. The usage of a replicated volume is that of the fullest replica of each set.
+ * own additions only. The usage of a replicated volume is that of the fullest replica of each set. Hosts of a
+ * store give each other the usage of their bricks (quota-hosts.h, cluster-quota.h); all functions here touch
+ * the bricks of this host only.
  *
  * Threads: quotas_follow(), quota_set() and quota_list() wait for disks; any thread that may make brick
  * calls (brick-call.h) may call them. quota_usage() may be called by any thread and does not wait. */
@@ -19,6 +21,7 @@
 #include <stdint.h>
 
 #include "volumes/problem.h"
+#include "volumes/quota-rows.h"
 
 struct volume;
 
@@ -32,12 +35,25 @@ void quota_clear(const struct volume *v);
 /* Stops telling bricks the usage of others. Must run before workers_stop(). */
 void quotas_stop(void);
 
-/* Sets the limit of the folder `path`, which starts at the root of the volume; 0 removes the limit. All
- * bricks must be online. Returns 0 or -errno. */
+/* Checks that all bricks of this host are online and have the folder `path`, which starts at the root of the
+ * volume. Returns 0 or -errno. */
+int quota_check(const struct volume *v, const char *path, struct problem *why);
+/* Sets the limit of the folder on the bricks of this host; 0 removes the limit. The bricks must pass
+ * quota_check(). Returns 0 or -errno. */
 int quota_set(const struct volume *v, const char *path, uint64_t limit, struct problem *why);
 /* Returns {"name": ..., "limits": [{"path", "limit", "used", "counting"}, ...]}, with the limit of the
  * volume as "/". Returns 0 or -errno. */
 int quota_list(const struct volume *v, json_t **out, struct problem *why);
+/* The same from rows of all hosts. `paths`: the paths of folders that no brick of this host has, by their
+ * gfids; NULL: none. */
+int quota_describe(const struct volume *v, struct quota_rows *rows, const json_t *paths, json_t **out,
+                   struct problem *why);
+/* Lists the usage of the bricks of this host; is_fresh as in simple_quota_list(). quota_rows_end() releases
+ * the rows. */
+void quota_own_rows(const struct volume *v, bool is_fresh, struct quota_rows *r);
+/* Finds the path of the folder from the root of the volume, by its handle on a brick of this host. `path` has
+ * room for PATH_MAX bytes. */
+bool quota_find_path(const struct volume *v, const struct gfid *gfid, char *path);
 
 struct quota_usage {
     bool is_known; /* the volume counts usage, and a brick of each set is online */

@@ -9,6 +9,7 @@
 #include "volumes/cluster-bricks.h"
 #include "volumes/cluster-change.h"
 #include "volumes/cluster-place.h"
+#include "volumes/cluster-quota.h"
 #include "volumes/cluster.h"
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
@@ -156,12 +157,6 @@ verb_create(json_t *args, json_t **out, struct problem *why)
     if ((size && volume_refuse_dispersed(v, "a limit", why)) ||
         (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why))) {
         volume_free(v);
-        return why->err;
-    }
-    if (size && cluster_is_on() && !is_placed) {
-        volume_free(v);
-        problem_set(why, -EOPNOTSUPP, "limits are not built for volumes of a store");
-        problem_expected(why, "no size; without bricks size is the free space that each brick must have");
         return why->err;
     }
     if (is_placed)
@@ -385,7 +380,7 @@ limit_volume(const char *name, const char *size, struct problem *why)
     if (err)
         return err;
     json_t *options = json_pack("{ss}", "kiln.limit", size);
-    err = options ? volumes_set(name, options, why) : problem_no_memory(why);
+    err = options ? changes()->set(name, options, why) : problem_no_memory(why);
 
     json_decref(options);
     return err;
@@ -403,8 +398,9 @@ unlimit_volume(const char *name, struct problem *why)
         problem_set(why, -ENODATA, "volume %s has no limit", name);
         problem_type(why, "kiln volume limit %s 10G", name);
     } else {
-        quota_clear(v);
-        (void)volumes_reset(name, "kiln.limit", &count, why);
+        if (!cluster_is_on()) /* each host of a store clears its bricks when it applies the change */
+            quota_clear(v);
+        (void)changes()->reset(name, "kiln.limit", &count, why);
     }
     volume_free(v);
     return why->err;
@@ -430,10 +426,16 @@ switch_counting_on(const struct volume *v, struct problem *why)
     if (!volume_option_bool(v, "feature.simple-quota-pass-through"))
         return 0;
     json_t *options = json_pack("{ss}", "feature.simple-quota-pass-through", "off");
-    int err = options ? volumes_set(v->name, options, why) : problem_no_memory(why);
+    int err = options ? changes()->set(v->name, options, why) : problem_no_memory(why);
 
     json_decref(options);
     return err;
+}
+
+static int
+set_folder(const struct volume *v, const char *path, uint64_t bytes, struct problem *why)
+{
+    return cluster_is_on() ? cluster_quota_set(v, path, bytes, why) : quota_set(v, path, bytes, why);
 }
 
 static int
@@ -451,11 +453,11 @@ change_folder(const struct volume *v, const char *what, const char *path, const 
         return why->err;
     }
     if (strcmp(what, "remove") == 0)
-        return quota_set(v, path, 0, why);
+        return set_folder(v, path, 0, why);
     if (check_size(size ? size : "", why) || switch_counting_on(v, why))
         return why->err;
     (void)option_size(size, &bytes);
-    return quota_set(v, path, bytes, why);
+    return set_folder(v, path, bytes, why);
 }
 
 int
@@ -473,7 +475,7 @@ verb_quota(json_t *args, json_t **out, struct problem *why)
         problem_set(why, -EINVAL, "volume %s is not started", name);
         problem_type(why, "kiln volume start %s", name);
     } else if (strcmp(what, "list") == 0) {
-        (void)quota_list(v, out, why);
+        (void)(cluster_is_on() ? cluster_quota_list(v, out, why) : quota_list(v, out, why));
     } else if (strcmp(what, "set") == 0 || strcmp(what, "remove") == 0) {
         *out = json_pack("{ss ss}", "name", name, "path", path ? path : "");
         (void)change_folder(v, what, path, size, why);

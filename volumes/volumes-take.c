@@ -2,7 +2,8 @@
 /* Makes a volume of this host equal to the store's (cluster.h).
  *
  *     the list, the copy in the state folder ─▶ clients and healer notified ─▶ leaving bricks detached
- *     ─▶ staying bricks reconfigured, or restarted for other options of TLS ─▶ missing bricks attached
+ *     ─▶ a removed limit cleared ─▶ staying bricks reconfigured, or restarted for other options of TLS
+ *     ─▶ missing bricks attached ─▶ limits set
  *
  * The copy only matters for a start without the store, so a copy that cannot be written is logged. A death
  * between any two steps is no matter: the next start reads the store and comes here again. */
@@ -15,6 +16,8 @@
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/brick-jobs.h"
+#include "volumes/quota.h"
+#include "volumes/volume-options.h"
 #include "volumes/volumes-internal.h"
 
 static bool
@@ -77,10 +80,14 @@ take_change(struct entry *e, struct volume *fresh, struct problem *why)
         log_event(LOG_ERROR, NULL, "cluster-copy", "volume %s: %s", fresh->name, copy.wrong);
     volumes_become(e, fresh);
     detach_leaving(old, now, restarts);
+    if (volume_limit(old) && !volume_limit(now))
+        quota_clear(now); /* before the bricks stop to count */
     if (both && !restarts)
         err = brick_jobs_reconfigure(now, old, volumes_prepare, why);
     if (attach_missing(now, &attach_err, &attach))
         volumes_tell_changed(now->name);
+    else
+        quotas_follow(now->name); /* the bricks may count only now */
     if (!err && attach_err) {
         *why = attach;
         err = attach_err;
