@@ -5,6 +5,7 @@
     scale_work.py processes DIR N FILES     N processes share out FILES files, each process in a folder of its own
     scale_work.py folder DIR N              one process, N files in one folder
     scale_work.py report JSON OUT...        the table; OUT, named SUBJECT, has the lines of a subject
+    scale_work.py peers JSON OUT...         the same with the columns of tests/bench/peers
 
 processes and folder print a JSON line for each step: row, microseconds of wall time a file.
 """
@@ -16,6 +17,7 @@ import sys
 import time
 
 SUBJECTS = ("stock", "kiln", "inside", "through")
+PEERS = ("stock", "kiln", "inside", "moosefs", "ceph", "through")
 DATA = b"k" * 4096
 
 
@@ -102,27 +104,35 @@ def folder(directory, count):
     os.rmdir(path)
 
 
-def report(path, *outs):
+def report(path, subjects, ratios, *outs):
     runs = {}
     for out in outs:
         with open(out, encoding="utf-8") as f:
             for line in f:
                 one = json.loads(line)
                 runs.setdefault(one["row"], {}).setdefault(os.path.basename(out), []).append(one["us"])
-    print(f"{'':36}" + "".join(f"{s:>9}" for s in SUBJECTS) + f"{'stock/kiln':>12}{'stock/inside':>14}{'kiln/through':>14}")
+    print(f"{'':36}" + "".join(f"{s:>9}" for s in subjects) + "".join(f"{a + '/' + b:>15}" for a, b in ratios))
     table = []
     for row, found in runs.items():
         us = {s: statistics.median(found[s]) for s in found}
         table.append({"row": row, "us": us, "runs": found})
-        cells = "".join(f"{us[s]:9.1f}" if s in us else f"{'-':>9}" for s in SUBJECTS)
-        for a, b, width in (("stock", "kiln", 12), ("stock", "inside", 14), ("kiln", "through", 14)):
-            cells += f"{us[a] / us[b]:{width}.2f}" if a in us and b in us else f"{'-':>{width}}"
+        cells = "".join(f"{us[s]:9.1f}" if s in us else f"{'-':>9}" for s in subjects)
+        for a, b in ratios:
+            cells += f"{us[a] / us[b]:15.2f}" if us.get(a) and us.get(b) else f"{'-':>15}"
         print(f"{row:36}{cells}")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(table, f)
         f.write("\n")
 
 
+def scale_report(path, *outs):
+    report(path, SUBJECTS, (("stock", "kiln"), ("stock", "inside"), ("kiln", "through")), *outs)
+
+
+def peers_report(path, *outs):
+    report(path, PEERS, (("stock", "kiln"), ("moosefs", "kiln"), ("ceph", "kiln"), ("moosefs", "inside")), *outs)
+
+
 if __name__ == "__main__":
     {"processes": lambda d, n, f: processes(d, int(n), int(f)), "folder": lambda d, n: folder(d, int(n)),
-     "report": report}[sys.argv[1]](*sys.argv[2:])
+     "report": scale_report, "peers": peers_report}[sys.argv[1]](*sys.argv[2:])
