@@ -4,8 +4,9 @@
 # A client that is killed during a rename to a name of another subvolume leaves the file under both names, without a
 # linkto file for the new name. A listing shows both names. After the listing both names can be looked up, with the
 # stock client and with kiln-mount, which then makes the linkto file. The directory and its contents can be removed.
-# Without the listing both clients answer ENOENT for the new name.
-# Covers: xlators/cluster/distribute/lookup.c, xlators/cluster/distribute/linkto.c,
+# Without the listing both clients answer ENOENT for the new name. Names that such a rename has left are not in the way
+# of renames of other files.
+# Covers: xlators/cluster/distribute/lookup.c, xlators/cluster/distribute/rename.c, xlators/cluster/distribute/linkto.c,
 # xlators/cluster/distribute/readdir.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -68,5 +69,33 @@ begin_rename f
 t "kiln-mount lists both names in another directory" lists_both "$kiln/f"
 t "the rename can be repeated" mv "$kiln/f/$new" "$kiln/f/$old-again"
 is "$(cat "$kiln/f/$old-again")" text "the repeated rename moved the file"
+
+# ---- names that a rename has left where no lookup uses them, in the way of other renames
+mkdir "$stock/g"
+old=$(name_on g 0 keep)
+new=$(name_on g 1 remove)
+dead=$(name_on g 1 keep)
+ln "${bricks[1]}/g/$dead" "${bricks[1]}/g/$old" # of a rename of the dead name to the old name
+rm "$kiln/g/$dead"
+echo own >"$kiln/g/$old"
+t "a file is renamed although another file has the old name on the new name's brick" mv "$kiln/g/$old" "$kiln/g/$new"
+is "$(cat "$kiln/g/$new")" own "the new name leads to the renamed file"
+t_not "the old name is gone" test -e "$kiln/g/$old"
+t_not "the other file is gone from the brick" test -e "${bricks[1]}/g/$old"
+mv "$kiln/g/$new" "$kiln/g/$new-again"
+
+old=$(name_on g 0 keep)
+new=$(name_on g 1 keep)
+dead=$(name_on g 0 keep)
+ln "${bricks[0]}/g/$dead" "${bricks[0]}/g/$new" # of a rename of the dead name to the new name
+rm "$kiln/g/$dead"
+echo own >"$kiln/g/$old"
+t "a file replaces another one although a third file has the new name on the file's brick" mv "$kiln/g/$old" "$kiln/g/$new"
+is "$(cat "$kiln/g/$new")" own "the new name leads to the renamed file"
+t_not "the old name is gone" test -e "$kiln/g/$old"
+t "the directory and its contents can be removed" rm -r "$kiln/g"
+for brick in "${bricks[@]}"; do
+    t_not "the removed directory is on no brick" test -e "$brick/g"
+done
 mount_end "$stock"
 t_here "the volume is unmounted" mount_end "$kiln"

@@ -291,24 +291,71 @@ unlink_call(const struct rename *r, const struct loc *loc)
 }
 
 static struct call_stack *
+unlink_hidden_call(const struct rename *r, const struct loc *loc)
+{
+    return dist_call_for_name(dist_call_new(r->o, FOP_unlink), loc->parent, loc->name);
+}
+
+static struct call_stack *
 new_linkto_call(const struct rename *r, const struct loc *loc)
 {
     return linkto_call(r->o, loc->parent, loc->name, &r->source.inode->gfid, (unsigned)r->source.cached,
                        true);
 }
 
-/* Returns whether the source's subvolume already has the file under the new name, which an earlier rename has
- * left there. */
-static bool
-has_second_name(const struct rename *r)
+enum hidden { HIDDEN_OTHER, HIDDEN_SAME, HIDDEN_REMOVED };
+
+/* Handles a name that is taken on a subvolume where no lookup uses the name. A rename that died after its
+ * LINK has left the name, of a file on the file's subvolume, or of a linkto file. Returns HIDDEN_SAME if the
+ * name leads to the source. Otherwise the name is removed with the caller's rights: HIDDEN_REMOVED. The locks
+ * on both names are held, so no other client is in a rename that uses the name. */
+static enum hidden
+settle_hidden_name(const struct rename *r, unsigned at, const struct loc *loc)
 {
-    struct call_stack *stk = lookup_call(r->o, r->to->parent, r->to->name, NULL, true);
-    bool has = dist_call_at(r->o, (unsigned)r->source.cached, stk) >= 0 && !reply_is_linkto(stk) &&
-               gfid_equal(&stk->reply.stat.gfid, &r->source.inode->gfid);
+    struct call_stack *stk = lookup_call(r->o, loc->parent, loc->name, NULL, true);
+    int ret = dist_call_at(r->o, at, stk);
+    bool is_linkto = ret >= 0 && reply_is_linkto(stk);
+    bool is_right = is_linkto == (at != (unsigned)r->source.cached);
+    bool is_source = ret >= 0 && gfid_equal(&stk->reply.stat.gfid, &r->source.inode->gfid);
+    bool is_dir = ret >= 0 && S_ISDIR(stk->reply.stat.mode);
 
     if (stk)
         call_stack_free(stk);
-    return has;
+    if (is_source && is_right)
+        return HIDDEN_SAME;
+    if (ret < 0 || is_dir || is_source) /* the source on a wrong subvolume is being migrated */
+        return ret == -ENOENT || ret == -ESTALE ? HIDDEN_REMOVED : HIDDEN_OTHER;
+    ret = is_linkto ? linkto_remove(r->o, at, loc->parent, loc->name, false)
+                    : dist_call_once(r->o, at, unlink_hidden_call(r, loc));
+    if (ret >= 0)
+        log_event(LOG_INFO, r->o->d->xl, "distribute-hidden-name-removed",
+                  "%s/%s on %s was left by a rename that died", GFID(&loc->parent->gfid), loc->name,
+                  r->o->d->child[at].xl->name);
+    return ret >= 0 ? HIDDEN_REMOVED : HIDDEN_OTHER;
+}
+
+/* Returns the result of the LINK of the source to its new name; `ret` is that of the first attempt. */
+static int
+second_name_made(const struct rename *r, int ret)
+{
+    unsigned cached = (unsigned)r->source.cached;
+    enum hidden hidden = ret == -EEXIST ? settle_hidden_name(r, cached, r->to) : HIDDEN_OTHER;
+
+    return hidden == HIDDEN_SAME      ? 0
+           : hidden == HIDDEN_REMOVED ? dist_call_once(r->o, cached, link_call(r))
+                                      : ret;
+}
+
+/* Returns the result of making the linkto file with the old name; `ret` is that of the first attempt. */
+static int
+old_linkto_made(const struct rename *r, int ret)
+{
+    unsigned at = (unsigned)r->target_hashed;
+    enum hidden hidden = ret == -EEXIST ? settle_hidden_name(r, at, r->from) : HIDDEN_OTHER;
+
+    return hidden == HIDDEN_SAME      ? 0
+           : hidden == HIDDEN_REMOVED ? dist_call_once(r->o, at, new_linkto_call(r, r->from))
+                                      : ret;
 }
 
 /* First part of a rename by linkto file, for a file that is neither on the new name's hashed subvolume nor
@@ -331,9 +378,10 @@ make_both_names(const struct rename *r, bool makes)
     if (!err) {
         int linked = dist_fan_result(&fan, cached);
 
-        linked = linked == -EEXIST && has_second_name(r) ? 0 : linked;
-        int made = makes ? linkto_made(o, at, from->parent, from->name, dist_fan_result(&fan, at)) : 0;
+        int made = makes ? old_linkto_made(r, dist_fan_result(&fan, at)) : 0;
 
+        linked = second_name_made(r, linked);
+        made = made < 0 ? made : 0;
         err = made ? made : linked < 0 ? linked : 0;
         if (err && linked >= 0)
             (void)dist_call_once(o, cached, unlink_call(r, r->to));
