@@ -103,13 +103,12 @@ KERNEL(sum_subsets)(KERNEL(vec) sums[16][8], const unsigned char *const *in, uns
 
 /* Horner's rule over the bits of all factors of one chunk: the doublings are shared by the K terms, and the
  * terms of four fragments with the same bit are one precomputed sum. `groups` of four is a constant in each
- * copy. */
+ * copy. The sums are the caller's: in builds for sanitizers an array of each copy would take its own 32 KiB
+ * of a coroutine's stack. */
 KERNEL_TARGET static inline __attribute__((always_inline)) void
-KERNEL(decode_by)(unsigned groups, const struct codec_plan *plan, const unsigned char *const *in,
-                  size_t stripes, unsigned char *out)
+KERNEL(decode_by)(unsigned groups, KERNEL(vec) (*sums)[16][8], const struct codec_plan *plan,
+                  const unsigned char *const *in, size_t stripes, unsigned char *out)
 {
-    KERNEL(vec) sums[CODEC_DATA_MAX / 4][16][8] __attribute__((aligned(64)));
-
     for (size_t pass = 0; pass < stripes * (CODEC_PLANE / KERNEL_BYTES); pass++) {
         size_t s = pass / (CODEC_PLANE / KERNEL_BYTES);
         size_t at = pass % (CODEC_PLANE / KERNEL_BYTES) * KERNEL_BYTES;
@@ -148,18 +147,20 @@ KERNEL_TARGET static void
 KERNEL(decode)(const struct codec_plan *plan, const unsigned char *const *in, size_t stripes,
                unsigned char *out)
 {
+    KERNEL(vec) sums[CODEC_DATA_MAX / 4][16][8] __attribute__((aligned(64)));
+
     switch ((plan->data + 3) / 4) {
     case 1:
-        KERNEL(decode_by)(1, plan, in, stripes, out);
+        KERNEL(decode_by)(1, sums, plan, in, stripes, out);
         break;
     case 2:
-        KERNEL(decode_by)(2, plan, in, stripes, out);
+        KERNEL(decode_by)(2, sums, plan, in, stripes, out);
         break;
     case 3:
-        KERNEL(decode_by)(3, plan, in, stripes, out);
+        KERNEL(decode_by)(3, sums, plan, in, stripes, out);
         break;
     default:
-        KERNEL(decode_by)(4, plan, in, stripes, out);
+        KERNEL(decode_by)(4, sums, plan, in, stripes, out);
     }
 }
 
