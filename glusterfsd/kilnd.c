@@ -60,7 +60,7 @@
  * thread visits any more gives nothing back. For the same reason no thread keeps freed memory for itself:
  * with 40 bricks at rest such memory was 1.3 of 10.7 MB. */
 extern const char *malloc_conf;
-const char *malloc_conf = "narenas:1,tcache:false";
+__attribute__((visibility("default"))) const char *malloc_conf = "narenas:1,tcache:false";
 
 const char daemon_name[] = "kilnd";
 static struct kilnd_options options;

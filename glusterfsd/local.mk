@@ -57,6 +57,8 @@ kilnd_SOURCES = \
 	mount/records.c \
 	mount/option-table.c mount/option-table.h mount/shared.c \
 	mount/spec.c \
+	mount/client-volume.c \
+	mount/client-volume.h \
 	mount/types.c \
 	mount/volume.c
 # The allocator first: it takes malloc's place.

@@ -23,7 +23,7 @@
 #include "volumes/front.h"
 #include "volumes/volume.h"
 
-const char *argp_program_version = "kilnd " PACKAGE_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "kilnd " PACKAGE_VERSION;
 
 enum { KEY_FIRST = 0x100 }; /* argp's key of a row without a letter: KEY_FIRST + its index */
 

@@ -37,7 +37,7 @@ static const char *log_path;
 static enum sandbox_mode sandbox;
 /* jemalloc's, if that is the allocator; see mount/kiln-mount.c */
 extern const char *malloc_conf;
-const char *malloc_conf = "narenas:1";
+__attribute__((visibility("default"))) const char *malloc_conf = "narenas:1";
 
 static int
 start_heal_pools(void)

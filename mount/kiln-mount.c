@@ -47,7 +47,7 @@ static const char *dump_name = daemon_name; /* prefix of the names of statedumps
 /* Options of jemalloc, if jemalloc is the allocator. There is one arena only, because jemalloc 5.3 follows a
  * null pointer in a thread that gets no arena for lack of memory. */
 extern const char *malloc_conf;
-const char *malloc_conf = "narenas:1";
+__attribute__((visibility("default"))) const char *malloc_conf = "narenas:1";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
 static char failure[2048 + 2 * PATH_MAX];

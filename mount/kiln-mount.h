@@ -68,11 +68,5 @@ struct volfile *volume_parse(const struct mount_options *o, const char *mountpoi
 struct graph *mount_graph_new(struct volfile *v, char *error, size_t error_size);
 /* Like mount_graph_new(), for a mount point that another graph serves until fuse_switch(). */
 struct graph *mount_graph_new_next(struct volfile *v, char *error, size_t error_size);
-/* Names the types of the graph's layers that are left out (types.c), if any, in a line of the log. */
-void volume_log_left_out(const struct graph *g, const char *mountpoint);
-/* The kinds of change of a volume. */
-enum volume_change { VOLUME_SAME_BRICKS, VOLUME_OTHER_BRICKS };
-/* `before` is the volfile that the graph was made from. A change of layers counts as a change of bricks. */
-enum volume_change volume_compare(const struct volfile *before, const struct volfile *now);
 
 #endif

@@ -19,6 +19,8 @@ kiln_mount_SOURCES = \
 	mount/shared.h \
 	mount/spec.c \
 	mount/spec.h \
+	mount/client-volume.c \
+	mount/client-volume.h \
 	mount/types.c \
 	mount/types.h \
 	mount/volume.c \

@@ -14,6 +14,7 @@
 #include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
+#include "mount/client-volume.h"
 #include "mount/place.h"
 #include "xlators/mount/fuse/fuse.h"
 
@@ -175,10 +176,11 @@ text_came(void *arg, const char *text, size_t bytes)
 }
 
 static void
-text_failed(void *arg, const char *why)
+text_failed(void *arg, int err, const char *why)
 {
     struct mount *m = arg;
 
+    (void)err;
     pthread_mutex_lock(&m->lock);
     bool has_volume = m->graph != NULL;
 
@@ -248,7 +250,7 @@ make_graph(struct mount *m, char *error, size_t size)
         m->digest = volfile_digest(v);
     struct graph *g = v ? mount_graph_new(v, error, size) : NULL;
     if (g) {
-        volume_log_left_out(g, m->mountpoint);
+        client_volume_log_left_out(g, m->mountpoint);
         g->watch = volume_event;
         g->maker = m;
     }
@@ -397,7 +399,7 @@ make_next(struct mount *m, struct volfile *v, char *error, size_t size)
 
     if (!g)
         return NULL;
-    volume_log_left_out(g, m->mountpoint);
+    client_volume_log_left_out(g, m->mountpoint);
     g->watch = volume_event;
     g->maker = m;
     pthread_mutex_lock(&m->lock);

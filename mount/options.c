@@ -17,7 +17,7 @@
 #include "rpc/transport/tls-config.h"
 #include "volumes/front.h"
 
-const char *argp_program_version = "kiln-mount " PACKAGE_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "kiln-mount " PACKAGE_VERSION;
 
 enum { KEY_FIRST = 0x100, ROWS_MAX = 128 }; /* argp's key of a row without a letter: KEY_FIRST + its index */
 enum { GROUP_NO_EFFECT = 1 };

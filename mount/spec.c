@@ -21,7 +21,8 @@ enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and the repl
 
 struct server {
     struct spec *spec;
-    char *host;
+    char *host; /* or the path of a socket */
+    uint16_t port;
     struct rpc_client *client; /* made by spec_new() for each server */
     /* under the spec's lock: */
     enum fetch fetch;
@@ -33,7 +34,6 @@ struct spec {
     const struct spec_ops *ops;
     void *arg;
     char *id;
-    uint16_t port;
     pthread_mutex_t lock; /* the holder calls rpc_client_start() only */
     pthread_cond_t changed;
     bool is_closing;
@@ -75,7 +75,7 @@ put_silence(const struct server *v, int err, char *out, size_t size)
     else if (err == -EAGAIN)
         snprintf(out, size, "host %s is not known: no name server answers", v->host);
     else
-        snprintf(out, size, "no glusterd or kilnd answers at %s, port %u: %s", v->host, v->spec->port,
+        snprintf(out, size, "no glusterd or kilnd answers at %s, port %u: %s", v->host, v->port,
                  strerror(-err));
 }
 
@@ -124,7 +124,7 @@ fetched(struct rpc_reply *r, void *arg)
         s->ops->text(s->arg, spec.text, spec.bytes);
     } else if (err != -ENOTCONN) { /* the next connection asks again */
         put_refusal(v, err, why, sizeof why);
-        s->ops->failed(s->arg, why);
+        s->ops->failed(s->arg, err, why);
     }
     arena_release(&arena);
     fetch_has_ended(v);
@@ -200,7 +200,7 @@ server_failed(struct server *v, const char *why)
     if (v + 1 < s->servers + s->count)
         start(v + 1);
     if (is_last && is_news)
-        s->ops->failed(s->arg, why);
+        s->ops->failed(s->arg, -ENOTCONN, why);
 }
 
 static void
@@ -259,24 +259,42 @@ static const struct rpc_client_ops client_ops = {
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
+/* Takes "[HOST]:PORT" apart. Returns 0, -ENOMEM or -EINVAL. */
+static int
+take_place(struct server *v, const char *text, uint16_t port)
+{
+    const char *end = *text == '[' ? strstr(text, "]:") : NULL;
+    char *rest = NULL;
+    unsigned long own = end ? strtoul(end + 2, &rest, 10) : port;
+
+    if (*text == '[' && (!end || !end[2] || *rest || own > UINT16_MAX))
+        return -EINVAL;
+    v->port = (uint16_t)own;
+    v->host = end ? strndup(text + 1, (size_t)(end - text - 1)) : strdup(text);
+    return v->host ? 0 : -ENOMEM;
+}
+
 static int
 make_server(struct server *v, struct spec *s, const char *host, uint16_t port)
 {
     char name[512];
-    int err = 0;
+    int err = take_place(v, host, port);
+    bool is_socket = *host == '/';
 
-    snprintf(name, sizeof name, "glusterd at %s", host);
+    if (err)
+        return err;
+    snprintf(name, sizeof name, "glusterd at %s", v->host);
     v->spec = s;
-    if (!(v->host = strdup(host)))
-        return -ENOMEM;
-    v->client = rpc_client_new(&(struct rpc_client_options){.name = name,
-                                                            .where = {.host = host,
-                                                                      .port = port,
-                                                                      .tls = tls_management()},
-                                                            .retry_min_ms = RETRY_MS,
-                                                            .retry_max_ms = RETRY_MS,
-                                                            .is_trusted = true},
-                               &client_ops, v, &err);
+    v->client =
+        rpc_client_new(&(struct rpc_client_options){.name = name,
+                                                    .where = {.path = is_socket ? v->host : NULL,
+                                                              .host = is_socket ? NULL : v->host,
+                                                              .port = v->port,
+                                                              .tls = is_socket ? NULL : tls_management()},
+                                                    .retry_min_ms = RETRY_MS,
+                                                    .retry_max_ms = RETRY_MS,
+                                                    .is_trusted = true},
+                       &client_ops, v, &err);
     if (err)
         free(v->host); /* spec_free() does not free this server */
     return err;
@@ -293,7 +311,6 @@ spec_new(const char *const *servers, unsigned count, uint16_t port, const char *
         return NULL;
     s->ops = ops;
     s->arg = arg;
-    s->port = port;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     *err = (s->id = strdup(id)) ? 0 : -ENOMEM;

@@ -21,12 +21,13 @@ struct spec;
 struct spec_ops {
     /* A volfile has come, perhaps the same as before. */
     void (*text)(void *arg, const char *text, size_t bytes);
-    /* There is no volfile: a server has refused, or no server can be reached. May be called several times;
-     * later attempts may succeed. */
-    void (*failed)(void *arg, const char *why);
+    /* There is no volfile: a server has refused (err, -errno: -ENOENT: it has no such volume), or no server
+     * can be reached (-ENOTCONN). May be called several times; later attempts may succeed. */
+    void (*failed)(void *arg, int err, const char *why);
 };
 
-/* Begins to fetch. Copies all arguments but ops. Returns NULL with *err: -ENOMEM, -EINVAL, -ENAMETOOLONG (of
+/* Begins to fetch. A server is the name of a host, [HOST]:PORT with a port of its own, or the absolute path
+ * of a unix socket. Copies all arguments but ops. Returns NULL with *err: -ENOMEM, -EINVAL, -ENAMETOOLONG (of
  * a server's name). */
 struct spec *spec_new(const char *const *servers, unsigned count, uint16_t port, const char *id,
                       const struct spec_ops *ops, void *arg, int *err);

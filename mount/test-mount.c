@@ -126,7 +126,7 @@ mount_graph_new_next(struct volfile *v, char *error, size_t error_size)
 }
 
 void
-volume_log_left_out(const struct graph *g, const char *mountpoint)
+client_volume_log_left_out(const struct graph *g, const char *mountpoint)
 {
     (void)g, (void)mountpoint;
     abort();

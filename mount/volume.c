@@ -15,6 +15,7 @@
 
 #include "graph/graph.h"
 #include "log/log.h"
+#include "mount/client-volume.h"
 #include "mount/kiln-mount.h"
 #include "mount/option-table.h"
 #include "mount/types.h"
@@ -22,8 +23,6 @@
 
 #define MOUNT_NAME "kiln-mount"
 #define MOUNT_TYPE "mount/fuse"
-#define HARD_NAME "kiln-hard"
-#define HARD_TYPE "features/hard"
 
 void
 mount_options_free(struct mount_options *o)
@@ -75,18 +74,6 @@ names_mount(const struct volfile *v, char *error, size_t error_size)
     return false;
 }
 
-/* Returns the section of the highest layer that reaches bricks. Below are only layers about the number and
- * places of bricks. The layers above, as write-behind, must not see an outage. */
-static const struct volfile_section *
-find_bricks_top(const struct volfile *v)
-{
-    const struct volfile_section *s = v->top;
-
-    while (s->subvolume_count == 1 && strncmp(s->type, "cluster/", 8) != 0)
-        s = s->subvolumes[0];
-    return s;
-}
-
 /* Parses the volfile and adds the two layers. */
 static struct volfile *
 parse_with_mount(const char *path, const char *text, size_t len, char *error, size_t error_size)
@@ -99,12 +86,12 @@ parse_with_mount(const char *path, const char *text, size_t len, char *error, si
     bool is_refused = names_mount(v, error, error_size);
 
     if (!is_refused)
-        err = volfile_insert_above(v, find_bricks_top(v), HARD_NAME, HARD_TYPE);
+        err = client_volume_add_hard(v);
     if (!is_refused && !err)
         err = volfile_add_top(v, MOUNT_NAME, MOUNT_TYPE);
     if (err)
         snprintf(error, error_size, "%s: %s", path,
-                 err == -EEXIST ? "a volume is named " MOUNT_NAME " or " HARD_NAME
+                 err == -EEXIST ? "a volume is named " MOUNT_NAME " or " CLIENT_HARD_NAME
                                   ", which are the names of the mount's own layers"
                                 : "no memory");
     if (!is_refused && !err)
@@ -113,25 +100,13 @@ parse_with_mount(const char *path, const char *text, size_t len, char *error, si
     return NULL;
 }
 
-static const char *
-option_of(const struct volfile_section *s, const char *key)
-{
-    const char *value = "";
-
-    for (size_t i = 0; i < s->option_count; i++) { /* the last option with the key counts */
-        if (strcmp(s->options[i].key, key) == 0)
-            value = s->options[i].value;
-    }
-    return value;
-}
-
 /* Returns the volfile's own top section, below the added layers. */
 static const struct volfile_section *
 volume_section(const struct volfile *v)
 {
     const struct volfile_section *s = v->top->subvolumes[0];
 
-    return strcmp(s->name, HARD_NAME) == 0 ? s->subvolumes[0] : s;
+    return strcmp(s->name, CLIENT_HARD_NAME) == 0 ? s->subvolumes[0] : s;
 }
 
 static int
@@ -146,12 +121,6 @@ source_of(const struct mount_options *o)
     if (o->source)
         return o->source;
     return o->volfile ? o->volfile : o->volume;
-}
-
-static bool
-is_brick(const struct volfile_section *s)
-{
-    return strcmp(s->type, "protocol/client") == 0;
 }
 
 /* Returns the value of an option for a layer, or NULL: not given. Several texts are joined by commas in
@@ -186,9 +155,9 @@ set_in_layers(struct volfile *v, const struct mount_option *row, const char *val
     int err = row->to & TO_FUSE ? volfile_override(v, MOUNT_NAME, row->key, value) : 0;
 
     if (!err && row->to & TO_HARD)
-        err = volfile_override(v, HARD_NAME, row->key, value);
+        err = volfile_override(v, CLIENT_HARD_NAME, row->key, value);
     for (size_t i = 0; i < v->section_count && row->to & TO_BRICKS && !err; i++) {
-        if (is_brick(&v->sections[i]))
+        if (client_is_brick(&v->sections[i]))
             err = volfile_override(v, v->sections[i].name, row->key, value);
     }
     return err;
@@ -240,8 +209,9 @@ set_cache_invalidation(struct volfile *v, const struct mount_options *o)
         const struct volfile_section *s = &v->sections[i];
 
         if (strcmp(s->type, "performance/md-cache") == 0 && !o->subdir &&
-            !option_bool(option_of(s, "cache-invalidation"), &is_told) && *option_of(s, "md-cache-timeout"))
-            timeout = option_of(s, "md-cache-timeout");
+            !option_bool(client_option_of(s, "cache-invalidation"), &is_told) &&
+            *client_option_of(s, "md-cache-timeout"))
+            timeout = client_option_of(s, "md-cache-timeout");
     }
     if (!is_told)
         return 0;
@@ -288,54 +258,4 @@ mount_graph_new_next(struct volfile *v, char *error, size_t error_size)
     snprintf(error, error_size, "no memory");
     volfile_free(v);
     return NULL;
-}
-
-/* ---- changes --------------------------------------------------------------------------------- */
-
-/* The address of the brick, and how the client logs in and encrypts. A running layer cannot change these. */
-static bool
-is_same_brick(const struct volfile_section *a, const struct volfile_section *b)
-{
-    static const char *const keys[] = {"remote-host", "remote-port", "remote-subvolume", "username",
-                                       "password", TLS_OPTION_KEYS};
-    bool is_same = true;
-
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        is_same = is_same && strcmp(option_of(a, keys[i]), option_of(b, keys[i])) == 0;
-    return is_same;
-}
-
-enum volume_change
-volume_compare(const struct volfile *before, const struct volfile *now)
-{
-    bool is_same = volfile_has_shape(before, now);
-
-    for (size_t i = 0; i < before->section_count && is_same; i++)
-        is_same = !is_brick(&before->sections[i]) || is_same_brick(&before->sections[i], &now->sections[i]);
-    return is_same ? VOLUME_SAME_BRICKS : VOLUME_OTHER_BRICKS;
-}
-
-static void
-append_type(char *out, size_t size, const char *word)
-{
-    size_t at = strlen(out);
-
-    snprintf(out + at, size - at, "%s%s", at ? ", " : "", word);
-}
-
-void
-volume_log_left_out(const struct graph *g, const char *mountpoint)
-{
-    char types[512] = "";
-
-    for (unsigned i = 0; i < g->layer_count; i++) {
-        const struct xlator_type *type = g->layers[i].type;
-
-        if (type->is_not_built && !strstr(types, type->name))
-            append_type(types, sizeof types, type->name);
-    }
-    if (*types)
-        log_event(LOG_INFO, NULL, "mount-layers-left-out",
-                  "%s goes without these layers of its volfile, which only save time or count: %s",
-                  mountpoint, types);
 }

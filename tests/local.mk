@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 EXTRA_DIST += COPYING COPYING-GPLV2 COPYING-LGPLV3 COPYING-GPLV3 debian .ci/run \
 	extras/build.sh extras/client-state.sh extras/format.sh extras/install-deps.sh extras/monitoring extras/pools-table.sh extras/quickstart.sh extras/volfile.sh \
-	tests/run.sh tests/check/programs.list tests/lib tests/wire tests/fops tests/locks tests/access tests/cli tests/client tests/distribute tests/management tests/mount tests/mux tests/faults tests/volumes tests/packages tests/bench tests/harness tests/kadalu tests/replicate tests/disperse tests/shard
+	tests/run.sh tests/check/programs.list tests/lib tests/wire tests/fops tests/locks tests/access tests/cli tests/client tests/distribute tests/management tests/mount tests/mux tests/faults tests/volumes tests/packages tests/bench tests/harness tests/kadalu tests/replicate tests/disperse tests/shard tests/gfapi
 
 # The corpora of the fuzz targets, without a fuzzer: tests/wire/fuzz runs them with one.
 FUZZ_REPLAYS = tests/wire/replay-codec tests/wire/replay-record tests/wire/replay-session tests/wire/replay-text \

@@ -60,9 +60,11 @@ gfid_parse(const char *text, size_t len, struct gfid *out)
 
 /* ---- random gfids ---------------------------------------------------------------------------- */
 
-/* A system call brings the random bytes of many gfids. Each thread has separate bytes, so no lock is needed.
- * A child process drops the bytes that fork() has copied, because the parent uses the same bytes. */
-enum { GFIDS_A_READ = 256 };
+/* A system call brings the random bytes of several gfids. Each thread has separate bytes, so no lock is
+ * needed. They are few, because a program that loads libgfapi at run time has little room for the variables
+ * of threads. A child process drops the bytes that fork() has copied, because the parent uses the same
+ * bytes. */
+enum { GFIDS_A_READ = 16 };
 
 static __thread struct {
     struct gfid gfids[GFIDS_A_READ];

@@ -76,6 +76,7 @@ libglusterfs_mem_test_mem_handshake_LDADD = $(CHECK_LIBS)
 lib_LTLIBRARIES += libkiln-mempool.la
 libkiln_mempool_la_SOURCES = $(MEM_POOL_SOURCES)
 libkiln_mempool_la_CPPFLAGS = $(KILN_CPPFLAGS)
+libkiln_mempool_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 libkiln_mempool_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined \
 	-export-symbols $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym
 EXTRA_libkiln_mempool_la_DEPENDENCIES = $(top_srcdir)/libglusterfs/mem/libkiln-mempool.sym

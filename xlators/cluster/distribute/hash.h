@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the hash of `len` raw bytes. */
+/* Returns the hash of `len` raw bytes. Any thread. */
 uint32_t hash_bytes(const char *bytes, size_t len);
 
 /* Programs like rsync create a file under a temporary name. Only the first group that the expression

@@ -21,7 +21,7 @@
 #include "rpc/transport/tls-options.h"
 
 struct client_conf {
-    char *host, *brick, *username, *password, *subdir;
+    char *host, *brick, *username, *password, *subdir, *process_name;
     struct gfid volume_id; /* null: the brick sends it */
     int64_t port, ping_timeout_s, call_timeout_s;
     int transport;

@@ -64,6 +64,7 @@ static const struct option client_options[] = {
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("volfile-key"), /* for kadalu */
     OPT_STR(struct client_conf, subdir, "subdir-mount", NULL),
+    OPT_STR(struct client_conf, process_name, "process-name", "fuse"), /* of libgfapi's programs */
     OPT_UUID(struct client_conf, volume_id, "volume-id"),
     OPT_PREFIX("transport."),
     OPT_END,
@@ -618,7 +619,7 @@ make_peer(struct client *c, const struct brick_peer_text *texts, unsigned text_c
                 .is_inside = conf->inside},
         .brick = conf->brick,
         .process_uuid = uuid,
-        .process_name = "fuse",
+        .process_name = conf->process_name,
         .volume_id = gfid_is_null(volume_id) ? NULL : GFID(volume_id),
         .texts = texts,
         .text_count = text_count,
