@@ -6,7 +6,8 @@ Reads a command a line and answers with lines, the last of which is `.`:
     write MNT STATE WRITERS SEED          starts the writers
     end STATE                             ends the writers and waits; a line for each writer that a living mount refused a call
     heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; else prints the pending heals
-    compare REPLICAS yes|no BRICK...      differences between replicas; yes: the last of each set is an arbiter
+    compare SIZE KIND BRICK...            differences between the bricks of each set of SIZE; KIND: `replicas`, `arbiter`, or the number
+                                          of redundant bricks of a dispersed set
     verify MNT STATE                      differences between the mount and the acknowledged changes of the writers
     calls STATE                           how many calls were acknowledged
 """
@@ -64,8 +65,8 @@ def heal(limit, mnt, *bricks):
         time.sleep(0.1)
 
 
-def compare(replicas, arbiter, *bricks):
-    return torture_bricks.compare(bricks, int(replicas), arbiter == "yes")
+def compare(size, kind, *bricks):
+    return torture_bricks.compare(bricks, int(size), kind)
 
 
 def verify(mnt, state):

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""The contents of the bricks of a replicated volume: the pending heals, and the differences between replicas
-of a set."""
+"""The contents of the bricks of a replicated or dispersed volume: the pending heals, and the differences between
+the bricks of a set."""
 import hashlib
 import os
 import stat
 import struct
+import sys
 import uuid
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "disperse"))
+import fragments  # noqa: E402
 
 HIDDEN = ("trusted.glusterfs.volume-id", "trusted.glusterfs.mdata")
 INTERNAL = (".glusterfs", ".trashcan")
@@ -27,7 +31,10 @@ def xattrs(path):
 
 
 def counters(values):
-    return {key: struct.unpack(">%dI" % (len(value) // 4), value) for key, value in values.items()
+    """The pending xattrs of replicas, and the dirty counters of fragments, that are not zero."""
+    dirty = values.get("trusted.ec.dirty", b"")
+    counted = {"trusted.ec.dirty": struct.unpack(">%dQ" % (len(dirty) // 8), dirty)} if any(dirty) else {}
+    return counted | {key: struct.unpack(">%dI" % (len(value) // 4), value) for key, value in values.items()
             if key.startswith("trusted.afr.") and any(value)}
 
 
@@ -106,7 +113,8 @@ def mtime(values):
 def describe(path, has_contents):
     info, values = os.lstat(path), xattrs(path)
     kept = {key: value.hex() for key, value in values.items()
-            if key not in HIDDEN and not key.startswith("trusted.afr.") and not key.startswith("trusted.gfid2path.")}
+            if (any(value) or not key.startswith("trusted.ec."))  # a counter that is absent is zero
+            and key not in HIDDEN and key != "trusted.ec.dirty" and not key.startswith("trusted.afr.") and not key.startswith("trusted.gfid2path.")}
     gfid = kept.pop("trusted.gfid", None)
     has_times = has_contents or not stat.S_ISREG(info.st_mode)  # no write reaches an arbiter's file
     return {"gfid": gfid, "mode": "%o" % info.st_mode, "owner": "%d:%d" % (info.st_uid, info.st_gid),
@@ -118,8 +126,10 @@ def is_linkto(view):
     return "trusted.glusterfs.dht.linkto" in view["xattrs"]
 
 
-def compare_set(bricks, arbiter):
-    trees = [{path: describe(os.path.join(brick, path), not (arbiter and i == len(bricks) - 1)) for path in objects(brick)}
+def compare_set(bricks, kind):
+    """kind: `replicas`, `arbiter`, or the number of redundant bricks of a dispersed set."""
+    without = {"replicas": 0, "arbiter": 1}.get(kind, len(bricks))
+    trees = [{path: describe(os.path.join(brick, path), i < len(bricks) - without) for path in objects(brick)}
              for i, brick in enumerate(bricks)]
     names = [os.path.basename(brick) for brick in bricks]
     for path in sorted(set().union(*trees)):
@@ -137,8 +147,11 @@ def compare_set(bricks, arbiter):
                 yield "times: %s: mtimes differ by %.3f s" % (path, max(values) - min(values))
             else:
                 yield "replicas: %s: %s: %s" % (path, key, " | ".join("%s %s" % (name, view[key]) for name, view in zip(names, views)))
+        paths = [os.path.join(brick, path) for brick in bricks]
+        if without == len(bricks) and stat.S_ISREG(os.lstat(paths[0]).st_mode) and (fault := fragments.fault_of(paths, int(kind))):
+            yield "fragments: %s: %s" % (path, fault)
 
 
-def compare(bricks, replicas, arbiter):
-    """The differences between the replicas of each set. Lines that begin with `linkto:` and `times:` are differences that heals leave and that harm no data."""
-    return [line for first in range(0, len(bricks), replicas) for line in compare_set(bricks[first:first + replicas], arbiter)]
+def compare(bricks, size, kind):
+    """The differences between the bricks of each set of `size`. Lines that begin with `linkto:` and `times:` are differences that heals leave and that harm no data."""
+    return [line for first in range(0, len(bricks), size) for line in compare_set(bricks[first:first + size], kind)]

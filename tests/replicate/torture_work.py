@@ -18,6 +18,7 @@ import traceback
 DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.ENODEV)
 SHARED = ("shared-0", "shared-1")
 WITHOUT = os.environ.get("TORTURE_WITHOUT", "").split()
+STRIPE = int(os.environ.get("TORTURE_STRIPE", "0"))  # bytes of a stripe of a dispersed file
 LIMIT = 30  # names of a writer
 
 
@@ -406,11 +407,15 @@ def look_at_all(mnt):
 
 
 def is_mix(got, old, new):
-    """A call in flight: each byte is the old or the new one, and the size is between the two."""
+    """A call in flight: each byte is the old or the new one, and the size is between the two. In a dispersed file, fragments of the old
+    and the new stripe decode to other bytes, in all stripes that the call changes."""
     if not min(len(old), len(new)) <= len(got) <= max(len(old), len(new)):
         return False
     longest = max(len(old), len(new))
     old, new = old.ljust(longest, b"\0"), new.ljust(longest, b"\0")
+    if STRIPE:
+        return all(old[at:at + STRIPE] != new[at:at + STRIPE] or got[at:at + STRIPE] == old[at:at + STRIPE][:len(got) - at]
+                   for at in range(0, len(got), STRIPE))
     return all(byte in (old[i], new[i], 0) for i, byte in enumerate(got))
 
 

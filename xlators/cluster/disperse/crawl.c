@@ -4,7 +4,8 @@
  * entries of objects that have gone. Repeats while objects were healed, because an object can be healed only
  * after the folder that has its name.
  *
- * A crawl runs when a child comes up and each `heal-timeout` seconds. A crawl that dies leaves each object
+ * A crawl runs when a child comes up and each `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so
+ * on, if another client or healer kept an object locked. A crawl that dies leaves each object
  * as a heal that stops leaves it (heal.h). One crawl of a set runs at a time, in one coroutine. */
 #include "xlators/cluster/disperse/crawl.h"
 
@@ -26,6 +27,7 @@ struct pending {
 struct pending_list {
     struct pending *at;
     size_t count, room;
+    bool is_busy; /* an object was locked by another client */
 };
 
 static void
@@ -134,12 +136,14 @@ type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
     return type;
 }
 
-/* Heals folders, or all other objects. Returns the number of healed ones. */
+/* Heals folders, or all other objects. Returns the number of healed ones; sets l->is_busy if another client
+ * kept an object locked. */
 static unsigned
 heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l, bool wants_folders)
 {
     struct disperse *d = h->op.d;
     unsigned healed = 0;
+    bool is_busy = false;
 
     for (size_t n = 0; n < l->count && !ec_heal_must_stop(h); n++) {
         struct iatt a = {.gfid = l->at[n].gfid};
@@ -157,18 +161,20 @@ heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_li
 
             l->at[n].is_done = !err;
             healed += !err && !was_whole;
+            is_busy |= err == -EAGAIN || err == -ENOTCONN;
             if (err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT)
                 log_event(LOG_WARNING, d->xl, "disperse-crawl-failed", "%s is not healed: %s",
                           GFID(&a.gfid), strerror(-err));
         }
         inode_unref(inode);
     }
+    l->is_busy |= is_busy;
     return healed;
 }
 
-/* Returns the number of objects that were healed. */
+/* Returns the number of objects that were healed; sets *is_busy as heal_pending(). */
 static unsigned
-crawl_brick(struct ec_heal *h, unsigned i)
+crawl_brick(struct ec_heal *h, unsigned i, bool *is_busy)
 {
     struct inode *dir = pending_directory(h, i);
     struct pending_list l = {0};
@@ -182,6 +188,7 @@ crawl_brick(struct ec_heal *h, unsigned i)
         healed += some;
     } while (some && !ec_heal_must_stop(h));
     healed += heal_pending(h, i, dir, &l, false);
+    *is_busy |= l.is_busy;
     free(l.at);
     inode_unref(dir);
     return healed;
@@ -198,23 +205,28 @@ ec_crawl_go(void *arg)
     struct inode *root = inode_root(graph->inodes);
     uint64_t timeout_ms = (uint64_t)conf->heal_timeout_s * 1000;
     unsigned healed = 1;
+    bool is_busy = false;
 
     for (unsigned round = 0; round < CRAWL_ROUNDS_MAX && healed; round++) {
         struct ec_heal h;
 
         ec_heal_begin(&h, d, root);
         healed = 0;
+        is_busy = false;
         for_each_child (i, children_count(h.on) > d->data ? h.on : 0) {
             if (!ec_heal_must_stop(&h))
-                healed += crawl_brick(&h, i);
+                healed += crawl_brick(&h, i, &is_busy);
         }
         ec_heal_end(&h);
     }
     inode_unref(root);
     pthread_mutex_lock(&d->lock);
     d->is_crawling = false;
+    uint64_t pause_ms = d->crawls_again ? CRAWL_SOON_MS : is_busy ? d->crawl_pause_ms : timeout_ms;
+    pause_ms = pause_ms < timeout_ms ? pause_ms : timeout_ms;
+    d->crawl_pause_ms = is_busy ? 2 * pause_ms : CRAWL_SOON_MS;
     if (!atomic_load(&d->is_stopping))
-        timer_start(&d->crawl_timer, d->crawls_again ? CRAWL_SOON_MS : timeout_ms);
+        timer_start(&d->crawl_timer, pause_ms);
     d->crawls_again = false;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
@@ -262,6 +274,7 @@ void
 ec_crawl_start(struct disperse *d)
 {
     timer_init(&d->crawl_timer, ec_crawl_timer_fired);
+    d->crawl_pause_ms = CRAWL_SOON_MS;
     d->crawl_job.run = ec_crawl_job_run;
 }
 

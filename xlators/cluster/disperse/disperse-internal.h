@@ -75,6 +75,7 @@ struct disperse {
     char *heal_domain;     /* lock domain that keeps healers apart */
     unsigned heals_running; /* in the background */
     bool is_crawling, crawls_again;
+    uint64_t crawl_pause_ms; /* before the next crawl for objects that were locked */
     struct timer crawl_timer;
     struct worker_job crawl_job;
 };
@@ -202,6 +203,7 @@ struct ec_hold {
     bool is_busy;    /* a user sends the XATTROP before */
     bool has_info;   /* version and size are known */
     bool is_torn;    /* a change was neither made nor refused by K children */
+    bool is_split;   /* the counters of no K children were equal */
     uint32_t generation; /* the layer's generation when the lock was taken */
     child_set locked, good; /* children with the lock; those that hold the newest fragments */
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
@@ -259,6 +261,8 @@ void ec_blame(struct ec_hold *h, child_set which);
 /* Returns the size of the file now; of a hold that the caller has joined with NEEDS_INFO. */
 uint64_t ec_size(struct ec_hold *h);
 void ec_set_size(struct ec_hold *h, uint64_t size);
+/* Returns whether the bricks have another size on record than the file has now. */
+bool ec_has_new_size(struct ec_hold *h);
 /* Is there anything to write back? Of an inode whose hold the caller may not have joined. */
 bool ec_is_unwritten(struct disperse *d, struct inode *inode);
 /* Returns the size of the file as this mount knows it while it holds the lock; false: no lock. */

@@ -4,27 +4,37 @@
  *      lock       other healers out; then the file, as writers do
  *      look       version, size and fragment length of each child
  *      decide     the sources are the largest group with equal data version and size, with fragments of the
- *                 right length; K are needed. All others that have the file are sinks
+ *                 right length; K are needed. All others that have the file are sinks. If no K children
+ *                 agree, because a client died while it recorded a version or a size, the fragments decide
+ *                 (heal-mend.c)
  *      begin      bit 62 of the sinks' versions; the sinks' fragments are cut to the right length; unlock
- *      blocks     each under the lock: READ from K sources, decode, encode, WRITE to the sinks. Between the
- *                 blocks other clients change the sources, and stock clients also the sinks
+ *      blocks     each under the lock: READ from all sources, compare, decode, encode, WRITE to the sinks
+ *                 (heal-block.c). Between the blocks other clients change the sources, and stock clients
+ *                 also the sinks
  *      end        under the lock: times; the sinks' versions and sizes rise by the differences of the first
  *                 look, so that a change in between, which a sink missed, leaves it behind. Dirty goes
  *
- * Fragments that are longer than the size says on all children, left by a client that died before it
- * recorded a new size, are cut. */
+ * Without sinks, a dirty mark means that a client died during a change. Its stripes may be old on some
+ * children and new on others, so all blocks are compared. Fragments that are longer than the size says on
+ * all children, left by a client that died before it recorded a new size, are cut. Fragments that are
+ * shorter on too many children, left by a client that died in a truncation, get zeros. */
 #include <errno.h>
 #include <string.h>
 
-#include "xlators/cluster/disperse/heal.h"
+#include "xlators/cluster/disperse/heal-data.h"
 
 enum { HEAL_UNIT = 128 * 1024 };
 
-struct ec_data_heal {
-    struct ec_heal *h;
-    child_set sources, sinks;
-    uint64_t size, version;
-};
+static int
+cut_fragment(const struct ec_heal *h, unsigned i, uint64_t length)
+{
+    struct call_stack *stk = ec_heal_call(h, FOP_truncate, i);
+
+    if (stk)
+        stk->call.offset = length;
+    int ret = ec_heal_send(h, i, stk);
+    return ret < 0 ? ret : 0;
+}
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
@@ -41,12 +51,53 @@ equal_data(const struct ec_heal *h, unsigned i)
     return same;
 }
 
+static uint64_t
+shortest_fragment(const struct ec_heal *h, child_set of)
+{
+    uint64_t shortest = UINT64_MAX;
+
+    for_each_child (i, of)
+        shortest = h->copy[i].stat.size < shortest ? h->copy[i].stat.size : shortest;
+    return shortest / CODEC_CHUNK * CODEC_CHUNK;
+}
+
+/* Gives equal lengths to fragments of which a truncation that a client died in has cut some or all: the
+ * bytes behind the shortest one are gone from too many children. Returns 0 or -errno. */
+static int
+level_fragments(struct ec_data_heal *x, child_set of, uint64_t length)
+{
+    uint64_t shortest = shortest_fragment(x->h, of);
+
+    for_each_child (i, of) {
+        int err = x->h->copy[i].stat.size > shortest ? cut_fragment(x->h, i, shortest) : 0;
+
+        if (!err)
+            err = cut_fragment(x->h, i, length);
+        if (err)
+            return err;
+        x->h->copy[i].stat.size = length;
+    }
+    x->sources = of;
+    return 0;
+}
+
+static bool
+ec_is_marked(const struct ec_heal *h, child_set of)
+{
+    bool is = false;
+
+    for_each_child (i, of)
+        is |= h->copy[i].dirty[WORD_DATA] != 0;
+    return is;
+}
+
 /* Returns 0, or -EIO: no K children agree. */
 static int
 choose_sources(struct ec_data_heal *x)
 {
     struct ec_heal *h = x->h;
     child_set best = 0;
+    int err = 0;
 
     for_each_child (i, h->has) {
         child_set same = h->copy[i].version[WORD_DATA] & VERSION_HEALING ? 0 : equal_data(h, i);
@@ -55,7 +106,9 @@ choose_sources(struct ec_data_heal *x)
             best = same;
     }
     if (children_count(best) < h->op.d->data)
-        return -EIO;
+        err = ec_mend_counters(x, &best);
+    if (err)
+        return err;
     x->size = h->copy[child_first(best)].size;
     x->version = h->copy[child_first(best)].version[WORD_DATA];
     uint64_t length = fragment_length(h->op.d, x->size);
@@ -64,22 +117,14 @@ choose_sources(struct ec_data_heal *x)
         if (h->copy[i].stat.size >= length)
             x->sources |= CHILD(i);
     }
+    if (children_count(x->sources) < h->op.d->data)
+        err = ec_is_marked(h, best) ? level_fragments(x, best, length) : -EIO;
     x->sinks = h->has & ~x->sources;
-    return children_count(x->sources) < h->op.d->data ? -EIO : 0;
+    x->compares = ec_is_marked(h, x->sources);
+    return err;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
-
-static int
-cut_fragment(const struct ec_heal *h, unsigned i, uint64_t length)
-{
-    struct call_stack *stk = ec_heal_call(h, FOP_truncate, i);
-
-    if (stk)
-        stk->call.offset = length;
-    int ret = ec_heal_send(h, i, stk);
-    return ret < 0 ? ret : 0;
-}
 
 /* Drops a sink that fails: its version keeps bit 62 until the next heal. */
 static void
@@ -105,61 +150,6 @@ begin_sinks(struct ec_data_heal *x)
     }
 }
 
-struct sink_write {
-    const struct ec_data_heal *x;
-    struct iobuf *fragments;
-    uint64_t offset, bytes;
-};
-
-static struct call_stack *
-sink_write_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
-{
-    const struct sink_write *w = arg;
-    struct call_stack *stk = ec_fd_call(op, FOP_writev, i, is_spare, op->inode, NULL);
-
-    if (!stk)
-        return NULL;
-    stk->call.payload_iobuf = iobuf_ref(w->fragments);
-    stk->call.payload[0] = (struct iovec){w->fragments->bytes + i * w->bytes, w->bytes};
-    stk->call.payload_count = 1;
-    stk->call.payload_bytes = stk->call.size = w->bytes;
-    stk->call.offset = w->offset;
-    return stk;
-}
-
-/* Heals `count` stripes from `first` on, under the lock. */
-static int
-ec_heal_block(struct ec_data_heal *x, uint64_t first, size_t count)
-{
-    struct ec_heal *h = x->h;
-    struct disperse *d = h->op.d;
-    struct iobuf *plain = iobuf_get(count * d->stripe);
-    struct sink_write w = {.x = x, .offset = first * CODEC_CHUNK, .bytes = count * CODEC_CHUNK};
-    child_set failed = 0;
-    struct fan f;
-
-    w.fragments = iobuf_get(w.bytes * d->count);
-    int err = plain && w.fragments ? 0 : -ENOMEM;
-    if (!err)
-        err = read_stripes(&h->op, h->op.inode, x->sources, first, count, true,
-                           (unsigned char *)plain->bytes, &failed);
-    if (!err) {
-        codec_encode(d->data, x->sinks, (const unsigned char *)plain->bytes, count,
-                     (unsigned char *)w.fragments->bytes);
-        err = ec_ask(&f, &h->op, x->sinks, sink_write_make, &w);
-    }
-    if (!err) {
-        for_each_child (i, f.sent) {
-            if (f.ret[i] < 0 || (uint64_t)f.ret[i] != w.bytes)
-                x->sinks &= ~CHILD(i);
-        }
-        fan_end(&f);
-    }
-    iobuf_unref(plain);
-    iobuf_unref(w.fragments);
-    return err;
-}
-
 static int
 ec_heal_blocks(struct ec_data_heal *x)
 {
@@ -171,14 +161,14 @@ ec_heal_blocks(struct ec_data_heal *x)
     int err = 0;
 
     window = window ? window : 1;
-    for (uint64_t at = 0; at < stripes && !err && x->sinks; at += window) {
+    for (uint64_t at = 0; at < stripes && !err && (x->sinks || x->compares); at += window) {
         err = ec_heal_lock(h, h->op.inode);
         if (err)
             return err;
         err = ec_heal_block(x, at, stripes - at < window ? stripes - at : window);
         ec_heal_unlock(h, h->op.inode);
     }
-    return err ? err : x->sinks ? 0 : -EIO;
+    return err;
 }
 
 static void
@@ -232,10 +222,11 @@ heal_fragments(struct ec_data_heal *x)
     if (!err)
         begin_sinks(x);
     child_set wanted = x->sinks;
-    if (!err && !wanted)
+    bool is_done = !wanted && !x->compares;
+    if (!err && is_done)
         err = ec_heal_clear_dirty(h, x->sources, WORD_DATA);
     ec_heal_unlock(h, h->op.inode);
-    if (err || !wanted)
+    if (err || is_done)
         return err;
     err = ec_heal_blocks(x);
     if (!err)

@@ -6,8 +6,9 @@
  *      names      the names of every child, each under the folder's lock:
  *                   an object that K children have under the name stays; an object that fewer have goes, if
  *                   more than R children answer that they have another one or none, because it cannot be
- *                   rebuilt; then one object that is left is made on the children without it. First the
- *                   object's other copies are marked dirty, so that its contents are healed, from version 0
+ *                   rebuilt; then one object that is left is made on the children without it: linked or
+ *                   moved from another name there, or made empty. First the object's other copies are
+ *                   marked dirty, so that its contents are healed, from version 0
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
  * Names with several objects of K children each do not exist; with none of K nothing is done. */
@@ -197,6 +198,18 @@ has_object(struct ec_name *n, unsigned i, struct inode *inode)
     return ec_heal_send(n->h, i, ec_call(&n->h->op, FOP_lookup, i, false, inode, NULL)) >= 0;
 }
 
+/* Makes the object on a child that may have it under another name. */
+static int
+bring_to(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a, const char *target)
+{
+    bool has = has_object(n, i, inode);
+
+    if (has && !S_ISDIR(a->mode))
+        return ec_link_on(n, i, inode);
+    int err = has ? ec_heal_move_folder(n->h, i, inode, n->name) : -ENOENT;
+    return err == -ENOENT || err == -ESTALE ? make_on(n, i, a, target) : err;
+}
+
 /* Makes the object on the children without the name. */
 static int
 make_missing(struct ec_name *n, struct inode *inode, const struct iatt *a)
@@ -213,9 +226,7 @@ make_missing(struct ec_name *n, struct inode *inode, const struct iatt *a)
         err = ret < 0 ? ret : 0;
     }
     for_each_child (i, n->lacks) {
-        int ret = err                                             ? err
-                  : !S_ISDIR(a->mode) && has_object(n, i, inode) ? ec_link_on(n, i, inode)
-                                               : make_on(n, i, a, text ? text->reply.path : NULL);
+        int ret = err ? err : bring_to(n, i, inode, a, text ? text->reply.path : NULL);
 
         err = ret && ret != -EEXIST ? ret : err;
     }

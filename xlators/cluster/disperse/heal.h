@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* heal: the repair of fragments, attributes and names on children that are behind, by the protocol of stock
  * healers. heal.c has the queue of background heals and attributes, heal-data.c fragments, heal-entry.c
- * names, crawl.c the lists of pending objects on the bricks.
+ * names, heal-move.c folders that were renamed, crawl.c the lists of pending objects on the bricks.
  *
  * Every heal needs more than K children, and its first step locks the object, or a part of it, as every
  * operation does. A healer keeps other healers away by a second lock on the object, in the domain
@@ -70,6 +70,9 @@ struct call_stack *ec_heal_call(const struct ec_heal *h, enum fop fop, unsigned 
 int ec_heal_data(struct ec_heal *h);
 int ec_heal_metadata(struct ec_heal *h);
 int ec_heal_entries(struct ec_heal *h);
+/* Renames the folder `inode` on child i to `name` in the folder h->op.inode, whose lock the heal has. Returns
+ * 0; -ENOENT: the child has it nowhere; -EAGAIN: its old parent is locked there; or -errno. */
+int ec_heal_move_folder(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name);
 /* Heals all kinds of the object. Returns 0 or -errno; *was_whole: there was nothing to heal. */
 int ec_heal_object(struct disperse *d, struct inode *inode, bool *was_whole);
 

@@ -20,11 +20,15 @@
  *
  * States that a death leaves, on the bricks' disks:
  *
- *      the mount, before a write          dirty, equal fragments: the self-heal daemon clears the mark
+ *      the mount, before a write          dirty, equal fragments: the healer clears the mark
  *      the mount, during a write          dirty, equal versions: stripes of that write, which no caller has
  *                                         seen succeed, may be old on some children and new on others, also
  *                                         in the bytes beside the write in a stripe written in part. The
- *                                         format has no record to tell them apart
+ *                                         format has no record to tell them apart. Kiln's heal makes them
+ *                                         belong together again, by majority where there is one
+ *                                         (heal-block.c); a stock healer only clears the mark
+ *      the mount, in a truncation         dirty, fragments shorter than the size: the heal adds zeros. The
+ *                                         size is recorded before the caller is answered
  *      the mount, after an extending      dirty, fragments longer than the recorded size: the file has its
  *      write without FLUSH or FSYNC       old size. The next mount that changes the file cuts the fragments
  *                                         to that size under the lock (mend_lengths()), because the
@@ -40,9 +44,10 @@
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *
- *      the mount, during an XATTROP that  versions or sizes may differ so that no K children agree: EIO, and
- *      records a version or a size        no healer decides. So a version rises only where that tells a child
- *                                         that is behind from the others; a size has to be recorded
+ *      the mount, during an XATTROP that  versions or sizes may differ so that no K children agree: the heal
+ *      records a version or a size        decides by the fragments (heal-mend.c), where more than K belong
+ *                                         together; a stock healer does not. So a version rises only where
+ *                                         that tells a child that is behind from the others
  *
  * A dirty mark is taken back only while all children are up and good, so that of a change that a child
  * missed each good child's index names the inode. If an operation is refused by K children and was done by
@@ -341,6 +346,16 @@ ec_set_size(struct ec_hold *h, uint64_t size)
 }
 
 bool
+ec_has_new_size(struct ec_hold *h)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    bool is_new = h->size != h->stored_size;
+
+    pthread_mutex_unlock(&h->ei->lock);
+    return is_new;
+}
+
+bool
 ec_is_unwritten(struct disperse *d, struct inode *inode)
 {
     struct ec_inode *ei = inode_ctx(inode, d->xl);
@@ -402,6 +417,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f, const struct
     int ret;
     child_set good = answers_judge(op, f, false, &ret);
 
+    h->is_split = ret == -EIO && children_count(fan_done(f)) > op->d->data;
     if (ret < 0)
         return ret;
     const struct dict *d = f->stk[child_first(good)]->reply.dict;
@@ -793,7 +809,7 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     struct ec_grants g = {0};
     int err = 0;
 
-    h->is_busy = h->has_info = h->is_torn = false;
+    h->is_busy = h->has_info = h->is_torn = h->is_split = false;
     h->post_err = 0;
     h->stored_size = h->size = 0;
     for (unsigned w = 0; w < 2; w++) {
@@ -833,8 +849,8 @@ ec_end_soon(struct ec_hold *h)
     worker_post(&h->job);
 }
 
-int
-ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
+static int
+join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs, bool *is_split)
 {
     struct ec_inode *ei = ec_inode(op->d, inode);
     struct ec_grants g = {0};
@@ -863,9 +879,24 @@ ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs
     err = ec_prepare(op, h, needs);
     if (!err && children_count(ec_good(h)) < op->d->data)
         err = -EIO;
+    *is_split = err == -EIO && h->is_split;
     if (err)
         ec_leave(op, inode, u);
     return err;
+}
+
+/* If no K children have the same counters, because a client died while it recorded them, the heal decides by
+ * the fragments, and the user joins anew. */
+int
+ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
+{
+    bool is_split = false, was_whole;
+    int err = join_once(op, inode, u, needs, &is_split);
+
+    if (err != -EIO || !is_split || !S_ISREG(inode_type(inode)))
+        return err;
+    (void)ec_heal_object(op->d, inode, &was_whole); /* if it fails, so does the next attempt */
+    return join_once(op, inode, u, needs, &is_split);
 }
 
 /* ---- leaving a hold -------------------------------------------------------------------------- */

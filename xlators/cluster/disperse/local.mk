@@ -13,7 +13,11 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/fan.c \
 	xlators/cluster/disperse/heal.c \
 	xlators/cluster/disperse/heal-data.c \
+	xlators/cluster/disperse/heal-block.c \
+	xlators/cluster/disperse/heal-data.h \
 	xlators/cluster/disperse/heal-entry.c \
+	xlators/cluster/disperse/heal-mend.c \
+	xlators/cluster/disperse/heal-move.c \
 	xlators/cluster/disperse/heal.h \
 	xlators/cluster/disperse/hold.c \
 	xlators/cluster/disperse/lookup.c \

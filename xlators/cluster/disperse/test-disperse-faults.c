@@ -10,6 +10,8 @@
  *      "mount dies": the mount also dies, at each of the calls to any child. A new mount that does not heal
  *      reads a change that was reported as done before, from all three children, and from each two children
  *      reads it or answers EIO, never anything else
+ *      a mount that heals, after such a death, leaves equal counters, and each two children give the same
+ *      bytes: those of the change, if it was reported as done
  *      "heals": all children come up, and the mount heals: each two children give the new contents, versions
  *      and sizes of all children are equal, and no lock is left. A dirty mark may stay where only the reply
  *      to the last XATTROP was lost; the brick's index names the file then */
@@ -20,6 +22,7 @@
 #include <string.h>
 
 #include "base/test-must.h"
+#include "xlators/cluster/disperse/heal.h"
 #include "xlators/cluster/test-children.h"
 
 extern const struct xlator_type cluster_disperse_xlator;
@@ -225,9 +228,9 @@ static const struct change {
     bool is_size_recorded_late; /* an extension without FLUSH may be lost with the mount */
 } changes[] = {
     {"write of a part", change_part, false},   {"write of a stripe", change_stripe, false},
-    {"append", change_end, true},              {"append and flush", change_flushed, false},
-    {"truncate", change_cut, true},            {"truncate to a stripe", change_cut_to_stripe, true},
-    {"truncate to more", change_longer, true}, {"zeros", change_zeros, false},
+    {"append", change_end, true},               {"append and flush", change_flushed, false},
+    {"truncate", change_cut, false},            {"truncate to a stripe", change_cut_to_stripe, false},
+    {"truncate to more", change_longer, false}, {"zeros", change_zeros, false},
     {"mode", change_mode, false},
 };
 
@@ -354,6 +357,74 @@ run_dying(const struct change *c, const struct fault *f)
         run_dying_at(c, f, n);
 }
 
+/* Each two children give the same bytes. */
+static void
+check_pairs(void)
+{
+    struct contents first = {.len = 0};
+
+    for (unsigned down = 0; down < CHILDREN; down++) {
+        scene_child_down(down);
+        int ret = scene_call(FOP_readv, fill_read, 0);
+
+        if (ret < 0)
+            finding_add("after the heal, without c%u the file cannot be read: %s", down, strerror(-ret));
+        else if (down && !reads(&first))
+            finding_add("after the heal, without c%u the file has other bytes than without c0", down);
+        first.len = scene.text_len;
+        memcpy(first.bytes, scene.text, scene.text_len);
+        scene_child_up(down);
+        scene_run(0);
+    }
+}
+
+static void
+heal_go(void *inode)
+{
+    bool was_whole;
+
+    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, &was_whole);
+}
+
+/* What the self-heal daemon does with an object of its list. */
+static void
+heal_file(void)
+{
+    struct inode *inode = file_inode();
+
+    must(ec_run(heal_go, inode) == 0);
+    scene_run(3000);
+    inode_unref(inode);
+}
+
+/* The mount dies, and another one heals the file. */
+static void
+run_healing_after_death(const struct change *c, const struct fault *f)
+{
+    if (f)
+        return;
+    for (unsigned n = 0; n < CALLS_MAX; n++) {
+        struct contents after;
+        int ret = run_change(c, f, (int)n, &after);
+
+        if (ret > 0)
+            continue;
+        bool is_reported = ret == 0 && !scene.was_dead;
+        scene.is_cut = true;
+        scene_end();
+        set_begin(true);
+        heal_file();
+        check_counters();
+        check_pairs();
+        if (is_reported && !c->is_size_recorded_late)
+            check_reads(&after, false);
+        scene_run(5000); /* the hold of the reads ends */
+        if (store_locks())
+            finding_add("locks are left: %s", store_locks_text());
+        scene_end();
+    }
+}
+
 /* The mount lives, and heals. */
 static void
 run_healing(const struct change *c, const struct fault *f)
@@ -424,6 +495,15 @@ START_TEST(a_dead_mount_leaves_no_stale_fragment_that_looks_good)
 }
 END_TEST
 
+START_TEST(a_file_of_a_dead_mount_is_healed)
+{
+    findings = 0;
+    only = getenv("FAULTS_RUN");
+    run_healing_after_death(&changes[_i], NULL);
+    ck_assert_msg(findings == 0, "%s: %u findings", changes[_i].name, findings);
+}
+END_TEST
+
 START_TEST(one_fault_is_healed)
 {
     findings = 0;
@@ -442,6 +522,7 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_dead_mount_leaves_no_stale_fragment_that_looks_good, 0,
                         (int)(sizeof changes / sizeof changes[0]));
+    tcase_add_loop_test(t, a_file_of_a_dead_mount_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     suite_add_tcase(s, t);
     return s;

@@ -375,6 +375,14 @@ truncate_held(struct ec_op *op, struct ec_hold *h, uint64_t to, bool is_callers)
     return err;
 }
 
+/* Writes a changed size to the bricks before the caller is answered: no FSYNC follows a truncate by name.
+ * Of a WRITE the size is recorded by FLUSH and FSYNC. Returns 0 or -errno. */
+static int
+record_size(struct ec_op *op, struct ec_hold *h)
+{
+    return ec_has_new_size(h) ? ec_hold_write_back(op, h) : 0;
+}
+
 void
 ec_truncate_go(struct ec_op *op)
 {
@@ -394,6 +402,8 @@ ec_truncate_go(struct ec_op *op)
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     uint64_t before = ec_size(h);
     err = truncate_held(op, h, to, true);
+    if (!err)
+        err = record_size(op, h);
     set_pre_and_post(op, before, to);
     ec_finish(op, err);
     ec_leave(op, op->inode, &u);
@@ -407,7 +417,10 @@ write_truncate_opened(struct ec_op *op)
 
     if (err)
         return err;
-    err = truncate_held(op, ec_hold_of(op->d, op->inode), 0, false);
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    err = truncate_held(op, h, 0, false);
+    if (!err)
+        err = record_size(op, h);
     ec_leave(op, op->inode, &u);
     return err;
 }
@@ -445,6 +458,8 @@ ec_fallocate_go(struct ec_op *op)
     err = change_all(op, h, &c);
     if (!err)
         set_pre_and_post(op, before, grow_size(h, grows ? end : 0));
+    if (!err)
+        err = record_size(op, h);
     ec_finish(op, err);
     ec_leave(op, op->inode, &u);
 }
@@ -494,6 +509,8 @@ ec_discard_go(struct ec_op *op)
         err = discard_held(op, h, start, end);
     if (!err)
         set_pre_and_post(op, size, grow_size(h, grows ? end : 0));
+    if (!err)
+        err = record_size(op, h);
     ec_finish(op, err);
     ec_leave(op, op->inode, &u);
 }
