@@ -109,6 +109,8 @@ int volume_status(const struct verb *v, int argc, char **argv);
 int mount_volume(const struct verb *v, int argc, char **argv);
 int umount_volume(const struct verb *v, int argc, char **argv);
 int upgrade(const struct verb *v, int argc, char **argv);
+/* upgrade-mounts.c: the process ids; none: all kiln-mounts. The exit status. */
+int upgrade_mounts(int argc, char **argv);
 int top(const struct verb *v, int argc, char **argv);
 int explain(const struct verb *v, int argc, char **argv);
 int bench(const struct verb *v, int argc, char **argv);

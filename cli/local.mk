@@ -25,6 +25,7 @@ kiln_SOURCES = \
 	cli/top.h \
 	cli/top-view.c \
 	cli/upgrade.c \
+	cli/upgrade-mounts.c \
 	cli/verbs.c \
 	cli/volume.c
 kiln_LDADD = libglusterfs.a $(JANSSON_LIBS) $(NCURSES_LIBS) $(CRYPTO_LIBS)

@@ -76,9 +76,13 @@ int
 upgrade(const struct verb *v, int argc, char **argv)
 {
     json_t *before, *answer;
+
+    if (argc && strcmp(argv[0], "mounts") == 0)
+        return upgrade_mounts(argc - 1, argv + 1);
+    if (argc > 1)
+        return usage(v, "too many words");
     int status = ask("version", json_object(), &before);
 
-    (void)v;
     if (status)
         return status;
     status = ask("upgrade", json_pack("{ss*}", "program", argc ? argv[0] : NULL), &answer);

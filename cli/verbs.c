@@ -129,13 +129,16 @@ const struct verb verbs[] = {
      "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
      "hard: also free pages between objects in use, and free memory of malloc.",
      0, 6, pools},
-    {"upgrade", "[PROGRAM]", "Run a newer kilnd in place of the running one, without an interruption",
+    {"upgrade", "[PROGRAM | mounts [PID]...]",
+     "Run a newer kilnd or kiln-mount in place of the running one, without an interruption",
      "kilnd runs PROGRAM, or the file that it was started from, which a package may have replaced. Process "
      "id,\n"
      "connections, open files and locks stay; clients wait for a moment. Connections with TLS are made "
      "anew.\n"
-     "If the new program does not start, the running one serves on.",
-     0, 1, upgrade},
+     "If the new program does not start, the running one serves on.\n"
+     "mounts: each kiln-mount of this machine, or those with these process ids, runs the present file at\n"
+     "its program's path. Mount points, open files and locks stay.",
+     0, -1, upgrade},
     {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
      "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
      "Kiln\n"

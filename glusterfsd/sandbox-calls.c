@@ -260,7 +260,7 @@ sandbox_tables(enum sandbox_role role)
         [SANDBOX_BRICKS] = {of_all, of_daemons, of_bricks},
         [SANDBOX_VOLUMES] = {of_all, of_daemons, of_bricks, of_upgrade},
         [SANDBOX_PROGRAMS] = {of_all, of_bricks, of_programs},
-        [SANDBOX_MOUNT] = {of_all, of_daemons, of_mount},
+        [SANDBOX_MOUNT] = {of_all, of_daemons, of_mount, of_upgrade},
         [SANDBOX_HEALER] = {of_all, of_daemons},
         [SANDBOX_INSIDE] = {of_all, of_daemons, of_bricks, of_mount},
     };

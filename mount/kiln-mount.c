@@ -35,6 +35,7 @@
 #include "mount/place.h"
 #include "mount/records.h"
 #include "mount/shared.h"
+#include "mount/upgrade.h"
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "stack/coro-call.h"
@@ -51,9 +52,10 @@ __attribute__((visibility("default"))) const char *malloc_conf = "narenas:1";
 static struct mount_options options;
 static char mountpoint[PATH_MAX], log_path[PATH_MAX + 64];
 static char failure[2048 + 2 * PATH_MAX];
+static bool is_sandboxed;
 static bool is_logging; /* the log is open; before, prepare() prints the failure */
 /* Events of the mounts. A thread that sets a flag sends SIGALRM to the main thread afterwards. */
-static atomic_bool is_settled, is_empty, has_left;
+static atomic_bool is_settled, is_empty, has_left, is_taken_over;
 static int settled_status; /* written before is_settled */
 
 static int __attribute__((format(printf, 2, 3)))
@@ -99,6 +101,14 @@ left(const char *which, bool is_last)
 {
     if (!is_last && strcmp(which, mountpoint) == 0)
         tell(&has_left);
+}
+
+/* All mounts of the earlier program serve, or are lost. */
+static void
+restored(unsigned served, unsigned failed)
+{
+    mount_upgrade_done(served, failed);
+    tell(&is_taken_over);
 }
 
 /* ---- records of shared mounts ---------------------------------------------------------------- */
@@ -160,8 +170,14 @@ enter_sandbox(void)
 {
     struct reason why = {""};
 
-    if (!sandbox_enter(SANDBOX_MOUNT, options.sandbox, &why))
+    if (mount_upgrade_has_state()) {
+        is_sandboxed = mount_upgrade_was_sandboxed();
         return 0;
+    }
+    if (!sandbox_enter(SANDBOX_MOUNT, options.sandbox, &why)) {
+        is_sandboxed = options.sandbox == SANDBOX_ON;
+        return 0;
+    }
     if (options.is_sandbox_given)
         return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
     log_event(LOG_WARNING, NULL, "mount-sandbox-missing", "kiln-mount works without its sandbox: %s",
@@ -190,12 +206,17 @@ start(void)
         hooks.leaving = remove_record;
     }
     mounts_begin(&hooks);
-    err = options.is_service ? 0 : mounts_add(&options, mountpoint, NULL, settled, NULL);
+    mounts_when_restored(restored);
+    if (mount_upgrade_has_state()) /* a service without mounts is at rest */
+        is_taken_over = mount_upgrade_restore() == 0;
+    else
+        err = options.is_service ? 0 : mounts_add(&options, mountpoint, NULL, settled, NULL);
     if (err)
         return give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err));
     if (!options.is_shared)
         return 0;
-    records_each(RECORDS_DIR, restore_mount);
+    if (!mount_upgrade_has_state())
+        records_each(RECORDS_DIR, restore_mount);
     if (!(err = shared_listen(SHARED_SOCKET)))
         return 0;
     (void)mounts_leave(); /* stop() waits for the mounts */
@@ -237,6 +258,9 @@ act_on(int number)
                       strerror(-err));
         mounts_refetch();
         break;
+    case MOUNT_UPGRADE_SIGNAL:
+        mount_upgrade_run();
+        break;
     case SIGUSR1:
         /* statedump_write() logs errors. */
         (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", dump_name,
@@ -252,9 +276,13 @@ act_on(int number)
 static int
 serve(const sigset_t *signals)
 {
-    bool is_ready = options.is_service;
+    bool follows = mount_upgrade_has_state(), is_ready = options.is_service || follows, is_allowed = false;
 
     while (!atomic_load(&is_empty)) {
+        if (!is_allowed && is_ready && (!follows || atomic_load(&is_taken_over))) {
+            mount_upgrade_allow(is_sandboxed, options.is_shared);
+            is_allowed = true;
+        }
         act_on(daemon_next_signal(signals));
         if (!is_ready && atomic_load(&is_settled) && (!settled_status || atomic_load(&has_left))) {
             daemon_ready(settled_status, settled_status ? failure : NULL);
@@ -267,7 +295,7 @@ serve(const sigset_t *signals)
 static void
 mount_block_signals(sigset_t *signals)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, MOUNT_UPGRADE_SIGNAL};
 
     sigemptyset(signals);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -325,22 +353,32 @@ check_mountpoint(void)
     return 0;
 }
 
-/* Checks the command line as far as possible without a daemon. Makes paths absolute, because the daemon
- * changes to the root folder. */
 static int
-check_options(void)
+take_log_level(void)
 {
     enum log_level level = LOG_INFO;
-    const char *given = options.volfile;
 
     if (options.log_level && log_level_parse(options.log_level, &level))
         return give_up(EXIT_OPTION,
                        "--log-level %s: expected TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL or NONE",
                        options.log_level);
     log_set_level(level);
+    return 0;
+}
+
+/* Checks the command line as far as possible without a daemon. Makes paths absolute, because the daemon
+ * changes to the root folder. */
+static int
+check_options(void)
+{
+    const char *given = options.volfile;
+    int status = take_log_level();
+
+    if (status)
+        return status;
     if (geteuid() != 0)
         return give_up(EXIT_FAILURE, "must be run as root: it mounts");
-    int status = options.is_service ? 0 : check_mountpoint();
+    status = options.is_service ? 0 : check_mountpoint();
     if (status)
         return status;
     if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
@@ -445,8 +483,10 @@ is_done_by_another(int *status)
 static bool
 prepare(int *status)
 {
-    *status = check_options();
-    bool is_done = *status || is_done_by_another(status);
+    bool follows = mount_upgrade_has_state();
+
+    *status = follows ? take_log_level() : check_options();
+    bool is_done = *status || (!follows && is_done_by_another(status));
 
     if (!is_done)
         is_done = (*status = open_log()) != 0;
@@ -520,6 +560,8 @@ int
 main(int argc, char **argv)
 {
     take_name(argv[0]);
+    if (mount_upgrade_begin(argc, argv))
+        return EXIT_FAILURE;
     bool is_helper = helper_is_wanted(argv[0]), joins = is_helper && be_helper(&argc, &argv);
     sigset_t signals;
     int status;
@@ -527,11 +569,15 @@ main(int argc, char **argv)
     log_set_ident(daemon_name);
     mount_options_parse(&options, argc, argv, is_helper ? EXIT_FAILURE : EXIT_OPTION);
     options.is_shared |= joins;
+    if (options.is_upgrade_check)
+        return mount_upgrade_answer_check();
+    if (mount_upgrade_has_state())
+        options.is_shared = mount_upgrade_was_shared();
     if (prepare(&status))
         return status;
     umask(0022); /* for files of this process; files of the mount get their modes from the bricks */
     mount_block_signals(&signals);
-    int err = options.is_foreground ? 0 : daemonise();
+    int err = options.is_foreground || mount_upgrade_has_state() ? 0 : daemonise();
     if (err) {
         fprintf(stderr, "%s: %s\n", daemon_name, strerror(-err));
         return EXIT_FAILURE;

@@ -39,6 +39,7 @@ struct mount_options {
     unsigned server_port;
     const char *inside; /* --inside: management socket of the kilnd that mounts */
     bool is_foreground, acl, is_read_only;
+    bool is_upgrade_check; /* --upgrade-check: only names the format of saved state */
     bool is_inside; /* fops to bricks of the mount's own process go as calls */
     bool is_secure_given, is_secure; /* --secure-mgmt; of the process */
     bool is_sandbox_given; /* --sandbox; of the process */

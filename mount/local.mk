@@ -23,6 +23,8 @@ kiln_mount_SOURCES = \
 	mount/client-volume.h \
 	mount/types.c \
 	mount/types.h \
+	mount/upgrade.c \
+	mount/upgrade.h \
 	mount/volume.c \
 	glusterfsd/daemon.c \
 	glusterfsd/daemon.h \
@@ -40,7 +42,7 @@ mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h mo
 mount_test_helper_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += mount/test-mount
-mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h mount/place.c
+mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h mount/place.c mount/shared.c mount/shared.h mount/option-table.c
 mount_test_mount_LDFLAGS = -Wl,--wrap=thread_start -Wl,--wrap=pthread_mutex_lock
 mount_test_mount_LDADD = $(TEST_LIBS)
 

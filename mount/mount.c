@@ -3,22 +3,28 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <time.h>
 #include <urcu.h>
 #include <urcu/list.h>
 
+#include "base/parcel.h"
 #include "base/thread.h"
 #include "event/timer.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "mount/client-volume.h"
 #include "mount/place.h"
+#include "mount/shared.h"
 #include "xlators/mount/fuse/fuse.h"
+#include "xlators/protocol/client/saved.h"
 
-enum { NEXT_TELL_S = 10, THREAD_AGAIN_MS = 1000 };
+enum { NEXT_TELL_S = 10, THREAD_AGAIN_MS = 1000, BRICKS_MS = 10000, LOOK_MS = 1 };
+enum { OPTIONS_BYTES_MAX = 65536 };
 /* Work for a mount's thread. The thread takes the lowest bit first, but TO_LEAVE before all other bits,
  * because TO_LEAVE ends the mount. */
 enum { TO_START = 1, TO_FOLLOW = 2, TO_LEAVE = 4, TO_TIDY = 8 };
@@ -49,6 +55,9 @@ struct mount {
     char *text; /* the newest volfile, not parsed yet; NULL: none */
     size_t text_bytes;
     char failure[1024]; /* reason of the last failure to get a volfile */
+    char *current;      /* the volfile of `graph`; of the mount's thread */
+    size_t current_bytes;
+    struct parcel *saved; /* of an earlier program, until the mount serves; NULL: none */
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a mount's lock */
@@ -59,6 +68,8 @@ static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static pthread_cond_t thread_ended = PTHREAD_COND_INITIALIZER;
 static unsigned threads;
 static struct mounts_hooks hooks;
+static atomic_uint restoring, restored_well, restored_badly; /* numbers of mounts of an earlier program */
+static void (*tell_restored)(unsigned served, unsigned failed);
 
 /* ---- the mount's thread ---------------------------------------------------------------------- */
 
@@ -210,23 +221,56 @@ is_told_to_leave(struct mount *m)
     return m->to_do & TO_LEAVE;
 }
 
-/* Returns the first volfile. NULL: *error says why there is none. */
-static char *
-first_text(struct mount *m, size_t *len, char *error, size_t size)
+/* NULL with *error: the servers cannot be asked. */
+static struct spec *
+start_spec(struct mount *m, char *error, size_t size)
 {
     const struct mount_options *o = &m->options;
     int err;
-
-    if (o->volfile)
-        return volume_read(o->volfile, len, error, size);
     struct spec *spec =
         spec_new(o->servers, o->server_count, (uint16_t)o->server_port, o->volume, &spec_ops, m, &err);
+
     if (!spec) {
         snprintf(error, size, "glusterd cannot be asked: %s", strerror(-err));
         return NULL;
     }
     pthread_mutex_lock(&m->lock);
     m->spec = spec;
+    pthread_mutex_unlock(&m->lock);
+    return spec;
+}
+
+/* Returns the volfile of the earlier program's graph. The servers are asked meanwhile; if they have a newer
+ * one, the mount follows. */
+static char *
+saved_text(struct mount *m, size_t *len, char *error, size_t size)
+{
+    const void *bytes = parcel_get_bytes(m->saved, len);
+    char *text = m->saved->is_broken ? NULL : malloc(*len + 1);
+
+    if (!text) {
+        snprintf(error, size, "the earlier program's volfile is unreadable, or there is no memory");
+        return NULL;
+    }
+    memcpy(text, bytes, *len);
+    text[*len] = '\0';
+    if (m->options.volfile || start_spec(m, error, size))
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Returns the first volfile. NULL: *error says why there is none. */
+static char *
+first_text(struct mount *m, size_t *len, char *error, size_t size)
+{
+    const struct mount_options *o = &m->options;
+
+    if (o->volfile)
+        return volume_read(o->volfile, len, error, size);
+    if (!start_spec(m, error, size))
+        return NULL;
+    pthread_mutex_lock(&m->lock);
     while (!m->text && (!*m->failure || o->is_restored) && !is_told_to_leave(m))
         pthread_cond_wait(&m->changed, &m->lock);
     char *text = m->text;
@@ -238,14 +282,23 @@ first_text(struct mount *m, size_t *len, char *error, size_t size)
     return text;
 }
 
+/* Keeps the text of the graph's volfile for a newer program. Takes the text over. */
+static void
+keep_text(struct mount *m, char *text, size_t bytes)
+{
+    free(m->current);
+    m->current = text;
+    m->current_bytes = bytes;
+}
+
 static struct graph *
 make_graph(struct mount *m, char *error, size_t size)
 {
     size_t len;
-    char *text = first_text(m, &len, error, size);
+    char *text = m->saved ? saved_text(m, &len, error, size) : first_text(m, &len, error, size);
     struct volfile *v = text ? volume_parse(&m->options, m->mountpoint, text, len, error, size) : NULL;
 
-    free(text);
+    keep_text(m, text, len);
     if (v)
         m->digest = volfile_digest(v);
     struct graph *g = v ? mount_graph_new(v, error, size) : NULL;
@@ -298,9 +351,78 @@ mount_is_wanted(struct mount *m, char *error, size_t size)
     return false;
 }
 
+/* Waits until all bricks that the earlier program had are connected, or for a while. */
+static void
+await_saved_bricks(struct mount *m)
+{
+    for (unsigned ms = 0; ms < BRICKS_MS && !clients_are_up(m->graph); ms += LOOK_MS) {
+        pthread_mutex_lock(&m->lock);
+        bool is_over = is_told_to_leave(m);
+
+        pthread_mutex_unlock(&m->lock);
+        if (is_over)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    }
+}
+
+static void
+free_saved(struct mount *m)
+{
+    if (m->saved)
+        parcel_free(m->saved);
+    free(m->saved);
+    m->saved = NULL;
+}
+
+/* Counts a restored mount that serves, or has failed. */
+static void
+count_restored(bool is_well)
+{
+    atomic_fetch_add(is_well ? &restored_well : &restored_badly, 1);
+    if (atomic_fetch_sub(&restoring, 1) == 1 && tell_restored)
+        tell_restored(atomic_load(&restored_well), atomic_load(&restored_badly));
+}
+
+/* Takes the mount over from the earlier program. */
+static void
+take_over(struct mount *m)
+{
+    char error[1024] = "";
+    struct graph *g = make_graph(m, error, sizeof error);
+    int err = g ? fuse_restore(g, m->saved) : 0;
+
+    if (g && !err) {
+        publish_graph(m, g);
+        err = graph_start(g);
+        if (!err) {
+            await_saved_bricks(m);
+            err = fuse_go_on(g);
+        }
+    } else if (g) {
+        end_graph(g);
+        g = NULL;
+    }
+    free_saved(m);
+    count_restored(g && !err);
+    if (g && !err)
+        return;
+    log_event(LOG_CRITICAL, NULL, "mount-not-taken-over", "%s: %s", m->mountpoint,
+              err ? strerror(-err) : error);
+    (void)umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW);
+    pthread_mutex_lock(&m->lock);
+    m->to_do |= TO_LEAVE;
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void
 bring_up(struct mount *m)
 {
+    if (m->saved) {
+        take_over(m);
+        return;
+    }
+
     char error[1024] = "";
     struct graph *g = mount_is_wanted(m, error, sizeof error) ? make_graph(m, error, sizeof error) : NULL;
     int err = 0;
@@ -470,8 +592,8 @@ change_graph(struct mount *m, struct graph *next)
     return err;
 }
 
-/* Takes the volfile over. */
-static void
+/* Takes the volfile over. Returns true if the mount has the volfile's bricks now. */
+static bool
 change_bricks(struct mount *m, struct volfile *v, const struct volfile_digest *digest)
 {
     char error[1024] = "";
@@ -482,15 +604,16 @@ change_bricks(struct mount *m, struct volfile *v, const struct volfile_digest *d
         m->digest = *digest;
         log_event(LOG_INFO, NULL, "mount-switched", "%s has the bricks and layers of its new volfile",
                   m->mountpoint);
-        return;
+        return true;
     }
     if (err)
         snprintf(error, sizeof error, "%s", strerror(-err));
     tell_not_followed(m, error);
+    return false;
 }
 
-/* Takes the volfile over. */
-static void
+/* Takes the volfile over. Returns true if the mount works by this volfile now. */
+static bool
 change(struct mount *m, struct volfile *v)
 {
     const struct volfile_digest digest = volfile_digest(v);
@@ -498,18 +621,17 @@ change(struct mount *m, struct volfile *v)
 
     if (memcmp(&digest, &m->digest, sizeof digest) == 0) {
         volfile_free(v);
-        return;
+        return true;
     }
-    if (volume_compare(m->graph->volfile, v) == VOLUME_OTHER_BRICKS) {
-        change_bricks(m, v, &digest);
-        return;
-    }
+    if (volume_compare(m->graph->volfile, v) == VOLUME_OTHER_BRICKS)
+        return change_bricks(m, v, &digest);
     if (graph_reconfigure(m->graph, v, error, sizeof error)) {
         log_event(LOG_ERROR, NULL, "mount-volfile-refused", "%s keeps its options: %s", m->mountpoint, error);
-        return;
+        return false;
     }
     m->digest = digest;
     log_event(LOG_INFO, NULL, "mount-options", "%s has the options of its new volfile", m->mountpoint);
+    return true;
 }
 
 /* Returns the newest volfile. NULL with an empty *error: no newer volfile has come. */
@@ -536,10 +658,11 @@ follow(struct mount *m)
     struct volfile *v =
         text ? volume_parse(&m->options, m->mountpoint, text, len, error, sizeof error) : NULL;
 
-    free(text);
-    if (v)
-        change(m, v);
-    else if (*error)
+    if (v && change(m, v))
+        keep_text(m, text, len);
+    else
+        free(text);
+    if (!v && *error)
         log_event(LOG_ERROR, NULL, "mount-volfile", "%s keeps its options: %s", m->mountpoint, error);
 }
 
@@ -552,6 +675,8 @@ free_mount(struct mount *m)
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
     free(m->text);
+    free(m->current);
+    free_saved(m);
     mount_options_free(&m->options);
     free(m->mountpoint);
     free(m->words);
@@ -710,7 +835,7 @@ enter_list(struct mount *m)
 }
 
 static struct mount *
-make(const struct mount_options *o, const char *mountpoint)
+mount_new(const struct mount_options *o, const char *mountpoint)
 {
     struct mount *m = calloc(1, sizeof *m);
 
@@ -726,27 +851,37 @@ make(const struct mount_options *o, const char *mountpoint)
     return m;
 }
 
+/* 0 or -errno; after an error the caller frees the mount. */
+static int
+mount_begin(struct mount *m)
+{
+    int err = enter_list(m);
+    bool enters = !err;
+
+    if (enters) {
+        pthread_mutex_lock(&m->lock);
+        err = wake_and_unlock(m, TO_START);
+    }
+    if (err && enters && leave_list(m) && hooks.empty)
+        hooks.empty();
+    return err;
+}
+
 int
 mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
            void (*settled)(int status, const char *why, void *arg), void *arg)
 {
-    struct mount *m = make(o, mountpoint);
+    struct mount *m = mount_new(o, mountpoint);
 
     if (!m)
         return -ENOMEM;
     m->settled = settled;
     m->arg = arg;
     m->words = words;
-    int err = enter_list(m);
-    bool enters = !err;
-    if (enters) {
-        pthread_mutex_lock(&m->lock);
-        err = wake_and_unlock(m, TO_START);
-    }
+    int err = mount_begin(m);
+
     if (!err)
         return 0;
-    if (enters && leave_list(m) && hooks.empty)
-        hooks.empty();
     m->options = (struct mount_options){0};
     m->words = NULL;
     free_mount(m);
@@ -815,4 +950,218 @@ mounts_end(void)
     while (threads)
         pthread_cond_wait(&thread_ended, &threads_lock);
     pthread_mutex_unlock(&threads_lock);
+}
+
+/* ---- a newer program ------------------------------------------------------------------------- */
+
+/* list_lock is held from mounts_freeze() to mounts_thaw(), so the list stays. */
+static struct mount *stopped_before; /* the first mount that is not stopped; NULL: all are */
+
+static void
+thaw_until(const struct mount *end)
+{
+    struct mount *m;
+
+    cds_list_for_each_entry (m, &mounts, link) {
+        if (m == end)
+            break;
+        fuse_thaw(m->graph);
+    }
+}
+
+/* 0, or -EBUSY: the mount's thread works, so the mount comes, changes or goes. */
+static int
+stop_mount(struct mount *m, char *why, size_t why_size)
+{
+    pthread_mutex_lock(&m->lock);
+    bool is_busy = m->is_acting || m->to_do || !m->graph;
+
+    pthread_mutex_unlock(&m->lock);
+    int err = is_busy ? -EAGAIN : fuse_freeze_begin(m->graph);
+
+    if (err)
+        snprintf(why, why_size, "%s: %s", m->mountpoint,
+                 err == -EBUSY ? "files of bricks that the volume had before are still open"
+                               : "the mount is coming, changing or going");
+    return err;
+}
+
+static int
+stop_all(char *why, size_t why_size)
+{
+    struct mount *m;
+    int err = 0;
+
+    stopped_before = NULL;
+    cds_list_for_each_entry (m, &mounts, link) {
+        if ((err = stop_mount(m, why, why_size))) {
+            stopped_before = m;
+            break;
+        }
+    }
+    return err;
+}
+
+/* 1: all mounts rest; 0; or -errno. */
+static int
+look_at_all(char *why, size_t why_size)
+{
+    int result = 1;
+    struct mount *m;
+
+    cds_list_for_each_entry (m, &mounts, link) {
+        int rests = fuse_freeze_look(m->graph);
+
+        if (rests < 0) {
+            snprintf(why, why_size, "%s: %s", m->mountpoint,
+                     rests == -EOPNOTSUPP ? "a file that was removed is open on a sharded or dispersed volume"
+                                          : strerror(-rests));
+            return rests;
+        }
+        if (!rests && result)
+            snprintf(why, why_size, "%s: %s in time", m->mountpoint, fuse_freeze_obstacle(m->graph));
+        result &= rests;
+    }
+    return result;
+}
+
+int
+mounts_freeze(unsigned ms, char *why, size_t why_size)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    uint64_t deadline = clock_mono_ns() + ms * 1000000ull;
+
+    pthread_mutex_lock(&list_lock);
+    int err = stop_all(why, why_size), result = 0;
+
+    while (!err && (result = look_at_all(why, why_size)) == 0) {
+        if (clock_mono_ns() > deadline)
+            err = -EBUSY;
+        nanosleep(&pause, NULL);
+    }
+    err = err ? err : result < 0 ? result : 0;
+    if (err)
+        mounts_thaw();
+    return err;
+}
+
+void
+mounts_thaw(void)
+{
+    thaw_until(stopped_before);
+    pthread_mutex_unlock(&list_lock);
+}
+
+static int
+save_mount(struct mount *m, struct parcel *to)
+{
+    struct parcel own = {0};
+    char *packet = malloc(OPTIONS_BYTES_MAX);
+    int bytes = packet ? shared_encode(&m->options, m->mountpoint, packet, OPTIONS_BYTES_MAX) : -ENOMEM;
+    int err = bytes < 0 ? bytes : 0;
+
+    parcel_put_bytes(&own, m->current, m->current_bytes);
+    err = err ? err : fuse_save(m->graph, &own);
+    if (!err) {
+        parcel_put_bytes(to, packet, (size_t)bytes);
+        parcel_put_bytes(to, own.bytes, own.used);
+    }
+    if (!err && (own.is_broken || to->is_broken))
+        err = -ENOMEM;
+    parcel_free(&own);
+    free(packet);
+    return err;
+}
+
+int
+mounts_save(struct parcel *to)
+{
+    struct mount *m;
+    int err = 0;
+
+    cds_list_for_each_entry (m, &mounts, link) {
+        parcel_put_u32(to, 1);
+        if ((err = save_mount(m, to)))
+            return err;
+    }
+    parcel_put_u32(to, 0);
+    return to->is_broken ? -ENOMEM : 0;
+}
+
+int
+mounts_keep_open(bool keeps)
+{
+    struct mount *m;
+    int err = 0;
+
+    cds_list_for_each_entry (m, &mounts, link) {
+        int failed = fuse_keep_open(m->graph, keeps);
+
+        err = err ? err : failed;
+    }
+    return err;
+}
+
+/* 0 or -errno. */
+static int
+restore_one(const void *packet, size_t packet_bytes, const void *state, size_t bytes)
+{
+    struct parcel *saved = calloc(1, sizeof *saved);
+    char *words = malloc(packet_bytes + 1);
+    const char *mountpoint, *bad_word;
+    struct mount_options o;
+    struct mount *m = NULL;
+    int err = saved && words ? 0 : -ENOMEM;
+
+    if (!err) {
+        memcpy(words, packet, packet_bytes);
+        parcel_put_raw(saved, state, bytes);
+        err = shared_decode(words, packet_bytes, &o, &mountpoint, &bad_word);
+    }
+    if (!err && (saved->is_broken || !(m = mount_new(&o, mountpoint))))
+        err = -ENOMEM;
+    if (err) {
+        if (saved)
+            parcel_free(saved);
+        free(saved);
+        free(words);
+        return err;
+    }
+    m->words = words;
+    m->saved = saved;
+    err = mount_begin(m);
+    if (err)
+        free_mount(m);
+    return err;
+}
+
+unsigned
+mounts_restore(struct parcel *from)
+{
+    unsigned count = 0;
+
+    atomic_fetch_add(&restoring, 1); /* until all have begun */
+    while (parcel_get_u32(from)) {
+        size_t packet_bytes, bytes;
+        const void *packet = parcel_get_bytes(from, &packet_bytes), *state = parcel_get_bytes(from, &bytes);
+
+        atomic_fetch_add(&restoring, 1);
+        int err = from->is_broken ? -EBADMSG : restore_one(packet, packet_bytes, state, bytes);
+
+        count++;
+        if (!err)
+            continue;
+        log_event(LOG_CRITICAL, NULL, "mount-not-begun", "a mount of the earlier program is lost: %s",
+                  strerror(-err));
+        count_restored(false);
+    }
+    atomic_fetch_sub(&restored_well, 1); /* the count of this function itself */
+    count_restored(true);
+    return count;
+}
+
+void
+mounts_when_restored(void (*fn)(unsigned served, unsigned failed))
+{
+    tell_restored = fn;
 }

@@ -16,6 +16,7 @@
 #include "mount/kiln-mount.h"
 
 struct mount;
+struct parcel;
 
 struct mounts_hooks {
     /* The last mount is gone. Called from any thread, with no lock held. */
@@ -40,6 +41,22 @@ void mounts_begin(const struct mounts_hooks *hooks);
  * this mount point. */
 int mounts_add(const struct mount_options *o, const char *mountpoint, char *words,
                void (*settled)(int status, const char *why, void *arg), void *arg);
+/* ---- a newer program of this process (mount/upgrade.h). Main thread, in this order ------------- */
+
+/* Stops all mounts, and waits at most `ms` milliseconds until no request and no call is under way. From then
+ * on no mount begins or ends. 0, or -errno with *why, and all mounts go on: -EBUSY. */
+int mounts_freeze(unsigned ms, char *why, size_t why_size);
+/* Writes all mounts. 0 or -errno. */
+int mounts_save(struct parcel *to);
+/* Lets the mounts' descriptors survive exec(2), or not. 0 or -errno. */
+int mounts_keep_open(bool keeps);
+void mounts_thaw(void);
+/* In the new program, in place of mounts_add(): begins all saved mounts, each in its own thread. Returns the
+ * number of mounts; a mount that cannot be restored is logged and unmounted. */
+unsigned mounts_restore(struct parcel *from);
+/* Calls `fn` once, in some thread, when all restored mounts serve or have failed, with their number. */
+void mounts_when_restored(void (*fn)(unsigned served, unsigned failed));
+
 /* Begins to unmount all mounts, and returns at once; `empty` follows. Returns false if there is no mount;
  * from then on mounts_add() fails. */
 bool mounts_leave(void);

@@ -253,6 +253,13 @@ const struct mount_option mount_option_rows[] = {
                   "which the first mount starts, unless -l, -p or -N is given. See SHARED MOUNTS.",
     },
     {
+        .name = "upgrade-check",
+        STORED_FLAG(is_upgrade_check), .is_of_process = true,
+        .help = "print the format of the state that a program passes to the next one, and end",
+        .manual = "Print the format of the state that this program passes on and takes over at an upgrade, and "
+                  "exit. For \\fBkiln upgrade mounts\\fR, which\n"
+                  "runs the new program with this option first.\n"},
+    {
         .name = "serve",
         .take = TAKE_SERVE, .is_of_process = true,
         .help = "be the process of the shared mounts, without a mount of its own yet, and take back the "

@@ -118,6 +118,8 @@ name_source(struct mount_options *o, struct argp_state *state)
 static void
 check_options(struct mount_options *o, struct argp_state *state)
 {
+    if (o->is_upgrade_check)
+        return; /* the rest of the command line is that of a mount that runs */
     if (o->is_service && (o->volfile || o->server_count || o->mountpoint))
         argp_error(state, "--serve takes no volume and no mount point");
     if (o->is_service)
@@ -371,7 +373,8 @@ mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_opti
         .doc = "Mounts a GlusterFS volume."
                "\vReturns when the mount is ready, and serves it in the background. Signals: TERM and INT "
                "unmount "
-               "and exit 0; HUP reopens the log and fetches the volfile again; USR1 writes a statedump.\n"
+               "and exit 0; HUP reopens the log and fetches the volfile again; USR1 writes a statedump; "
+               "WINCH runs the present file of the program in this process.\n"
                "Exit status: 0; 1 the mount failed; 32 a volume is mounted there already; 64 wrong command "
                "line.",
     };

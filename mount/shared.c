@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/parcel.h"
 #include "log/log.h"
 #include "mount/mount.h"
 #include "mount/option-table.h"
@@ -466,7 +467,8 @@ shared_listen(const char *path)
 {
     int err = 0;
 
-    listen_fd = open_socket(path);
+    if (listen_fd < 0)
+        listen_fd = open_socket(path);
     if (listen_fd < 0)
         return listen_fd;
     if (pipe2(stop_fds, O_CLOEXEC) < 0)
@@ -494,4 +496,30 @@ shared_end(const char *path)
     }
     if (lock_fd >= 0)
         close(lock_fd);
+}
+
+/* ---- a newer program ------------------------------------------------------------------------- */
+
+void
+shared_save(struct parcel *to)
+{
+    parcel_put_u32(to, (uint32_t)lock_fd);
+    parcel_put_u32(to, (uint32_t)listen_fd);
+}
+
+int
+shared_keep_open(bool keeps)
+{
+    int flags = keeps ? 0 : FD_CLOEXEC;
+
+    return fcntl(lock_fd, F_SETFD, flags) || fcntl(listen_fd, F_SETFD, flags) ? -errno : 0;
+}
+
+void
+shared_restore(struct parcel *from)
+{
+    lock_fd = (int)parcel_get_u32(from);
+    listen_fd = (int)parcel_get_u32(from);
+    if (shared_keep_open(false))
+        lock_fd = listen_fd = -1; /* another process may have the mounts from now on */
 }

@@ -49,6 +49,13 @@ int shared_listen(const char *path);
 /* Ends the thread and frees the lock for another process. Called after the last mount. */
 void shared_end(const char *path);
 
+/* For a newer program of this process (upgrade.h): the lock and the socket. Saves, keeps open over exec(2) or
+ * not (0 or -errno), and takes over for shared_listen(). Main thread. */
+struct parcel;
+void shared_save(struct parcel *to);
+int shared_keep_open(bool keeps);
+void shared_restore(struct parcel *from);
+
 /* Writes a request. Returns the packet's bytes, or -ENOSPC. */
 int shared_encode(const struct mount_options *o, const char *mountpoint, char *out, size_t size);
 /* Reads a request; the texts of `o` point into `packet`. Returns 0, or -EINVAL with the word that was not

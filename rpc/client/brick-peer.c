@@ -403,6 +403,23 @@ brick_peer_start(struct brick_peer *p)
 }
 
 void
+brick_peer_save(struct brick_peer *p, struct parcel *to)
+{
+    parcel_put_text(to, p->volume_id);
+    rpc_client_save(p->rpc, to);
+}
+
+bool
+brick_peer_restore(struct brick_peer *p, struct parcel *from)
+{
+    const char *volume_id = parcel_get_text(from);
+
+    if (volume_id && strlen(volume_id) < sizeof p->volume_id)
+        strcpy(p->volume_id, volume_id);
+    return rpc_client_restore(p->rpc, from);
+}
+
+void
 brick_peer_close(struct brick_peer *p)
 {
     rpc_client_close(p->rpc);

@@ -64,6 +64,12 @@ struct brick_peer_options {
 struct brick_peer *brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops,
                                   void *arg, int *err);
 void brick_peer_start(struct brick_peer *p);
+/* Writes what the login has told, and the connection, for brick_peer_restore() of a new program in this
+ * process; as rpc_client_save(). */
+void brick_peer_save(struct brick_peer *p, struct parcel *to);
+/* In place of brick_peer_start(): takes the saved connection, without `up`. False: there is none, and the
+ * caller starts the peer. */
+bool brick_peer_restore(struct brick_peer *p, struct parcel *from);
 /* Like rpc_client_close(): then `gone`. */
 void brick_peer_close(struct brick_peer *p);
 /* The client for calls, once up. */

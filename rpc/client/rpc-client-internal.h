@@ -3,6 +3,7 @@
  *
  *   rpc-client.c   its life: connect, back off, close       rpc-call.c    calls out, records in
  *   rpc-watch.c    timeouts and pings                       rpc-fop.c     fops
+ *   rpc-saved.c    its connection survives an exec(2)
  *
  * `refs` counts users that may still call into the client: the owner until rpc_client_close(), an attempt
  * to connect, a connection until its calls are failed and its last sender is done, the retry timer, the
@@ -48,6 +49,8 @@ struct rpc_client {
     struct dial_target where;
     unsigned retry_min_ms, retry_max_ms, tick_ms;
     bool is_trusted, is_inside;
+    struct conn *paused; /* a reference; of rpc_client_pause() */
+    bool is_restored; /* the connection that is being accepted is of an earlier program; in restoring only */
     struct refcount refs;
     struct worker_job gone_job;
 
@@ -74,6 +77,7 @@ struct rpc_client {
 };
 
 /* rpc-client.c */
+extern const struct transport_ops client_transport_ops;
 void client_unref(struct rpc_client *c);
 #define CLIENT_ENDED 0x80000000u
 /* Returns the connection, for sending; NULL: none. In every case client_let_go() must follow. */

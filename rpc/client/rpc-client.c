@@ -157,15 +157,17 @@ client_accepted(struct conn *conn, void *arg)
         c->connects++;
         atomic_store(&c->cred_flavor, CRED_GLUSTERFS_V2);
         atomic_store(&c->conn, conn_ref(conn));
-        set_state_locked(c, CLIENT_SHAKING_HANDS);
+        set_state_locked(c, c->is_restored ? CLIENT_UP : CLIENT_SHAKING_HANDS);
     }
     pthread_mutex_unlock(&c->lock);
     if (!is_wanted) {
         client_unref(c);
         return -ECANCELED;
     }
-    if (c->is_trusted)
+    if (c->is_trusted || c->is_restored)
         conn_set_trusted(conn);
+    if (c->is_restored)
+        return 0;
     c->ops->connected(c, c->arg);
     return 0;
 }
@@ -279,7 +281,7 @@ rpc_client_redirect(struct rpc_client *c, uint16_t port)
 
 /* ---- functions for the owner ----------------------------------------------------------------- */
 
-static const struct transport_ops client_transport_ops = {
+const struct transport_ops client_transport_ops = {
     .accepted = client_accepted, .record = client_record, .closed = client_conn_closed};
 
 static int

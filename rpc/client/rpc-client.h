@@ -29,6 +29,7 @@
 #ifndef KILN_RPC_CLIENT_H
 #define KILN_RPC_CLIENT_H
 
+#include "base/parcel.h"
 #include "mem/iobuf.h"
 #include "rpc/transport/dial.h"
 #include "rpc/xdr/cred.h"
@@ -75,6 +76,24 @@ struct rpc_client *rpc_client_new(const struct rpc_client_options *options, cons
                                   void *arg, int *err);
 /* Connects, and connects again after each loss. Called once. */
 void rpc_client_start(struct rpc_client *c);
+
+/* ---- a client that survives an exec(2) (rpc/transport/saved.h) ------------------------------- */
+
+/* Stops reading the present connection, if there is one, or reads on; in turn. One thread. */
+void rpc_client_pause(struct rpc_client *c, bool pauses);
+/* Of a paused client: no call waits for its reply, and nobody reads or sends. The caller looks twice. */
+bool rpc_client_rests(struct rpc_client *c);
+/* Writes the connection of a client that rests, or that there is none to save (down, or encrypted). Then the
+ * new program's rpc_client_restore() returns false. */
+void rpc_client_save(struct rpc_client *c, struct parcel *to);
+/* Lets the socket of a saved connection survive exec(2), or not. 0 or -errno. */
+int rpc_client_keep_open(struct rpc_client *c, bool keeps);
+/* In place of rpc_client_start(): takes the saved connection, on which the client is up at once, without
+ * `connected`. rpc_client_go_on() then reads. False: there is no connection, and the caller starts the
+ * client. Called once. */
+bool rpc_client_restore(struct rpc_client *c, struct parcel *from);
+void rpc_client_go_on(struct rpc_client *c);
+
 /* Closes the client. Every waiting call gets -ENOTCONN; then `gone`. Called once; no call may be begun
  * afterwards. A call whose callback has run, but that is still inside rpc_client_call(), is waited for.
  * Not from a timer. */

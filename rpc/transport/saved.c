@@ -24,6 +24,23 @@ struct rest {
     unsigned waiting; /* calls of all connections that wait for other calls */
 };
 
+static bool
+conn_is_working(struct conn *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool is = c->is_sending || c->is_dead;
+
+    pthread_mutex_unlock(&c->lock);
+    /* `busy` counts the registration with the loop, each batch and each posted read */
+    return is || atomic_load(&c->busy) != 1 || atomic_load(&c->reader) & READER_READING;
+}
+
+bool
+conn_dialled_rests(struct conn *c)
+{
+    return !conn_is_working(c);
+}
+
 static void
 look_at_rest(struct conn *c, void *arg)
 {
@@ -31,13 +48,7 @@ look_at_rest(struct conn *c, void *arg)
 
     if (c->is_dialled)
         return;
-    pthread_mutex_lock(&c->lock);
-    bool is_working = c->is_sending || c->is_dead;
-
-    pthread_mutex_unlock(&c->lock);
-    /* `busy` counts the registration with the loop, each batch and each posted read */
-    is_working |= atomic_load(&c->busy) != 1 || atomic_load(&c->reader) & READER_READING || flow_has_calls(c);
-    r->is_resting &= !is_working;
+    r->is_resting &= !conn_is_working(c) && !flow_has_calls(c);
     r->waiting += flow_waiting_calls(c);
 }
 
@@ -112,6 +123,12 @@ bool
 conn_can_be_saved(const struct conn *c)
 {
     return !c->is_dialled && !atomic_load(&c->tls) && conn_is_trusted(c) && !atomic_load(&c->is_dead);
+}
+
+bool
+conn_dialled_can_be_saved(const struct conn *c)
+{
+    return c->is_dialled && !atomic_load(&c->tls) && !atomic_load(&c->is_dead);
 }
 
 static void
@@ -227,6 +244,15 @@ keep_conn(struct conn *c, void *arg)
 }
 
 int
+conn_keep_open(struct conn *c, bool keeps)
+{
+    struct keeping k = {.keeps = keeps};
+
+    keep_fd(c->src.fd, &k);
+    return k.err;
+}
+
+int
 transport_keep_open(bool keeps)
 {
     struct keeping k = {.keeps = keeps};
@@ -297,13 +323,14 @@ listeners_drop_rest(void)
 
 /* ---- the new program's connections ----------------------------------------------------------- */
 
-struct conn *
-conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg)
+static struct conn *
+conn_restore_any(struct parcel *from, bool is_dialled, const struct transport_ops *ops, void *arg)
 {
     struct sockaddr_storage peer;
     struct conn_rest rest;
     int fd = (int)parcel_get_u32(from);
-    const struct conn_origin origin = {.is_tcp = parcel_get_u32(from), .peer = &peer, .rest = &rest};
+    const struct conn_origin origin = {
+        .is_tcp = parcel_get_u32(from), .is_dialled = is_dialled, .peer = &peer, .rest = &rest};
 
     parcel_get_exactly(from, &peer, sizeof peer);
     rest.calls_sent = parcel_get_u32(from);
@@ -313,6 +340,18 @@ conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg)
     if (from->is_broken || !is_socket(fd))
         return NULL;
     return conn_start(fd, &origin, ops, arg) ? NULL : rest.conn;
+}
+
+struct conn *
+conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg)
+{
+    return conn_restore_any(from, false, ops, arg);
+}
+
+struct conn *
+conn_restore_dialled(struct parcel *from, const struct transport_ops *ops, void *arg)
+{
+    return conn_restore_any(from, true, ops, arg);
 }
 
 void

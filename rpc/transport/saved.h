@@ -10,6 +10,10 @@
  *   transport_keep_open()   exec leaves the sockets     listeners_drop_rest() closes the other sockets
  *   transport_thaw()        after a failed exec
  *
+ * Dialled connections are saved in the same way, each by its owner (rpc/client/rpc-client.h), who knows that
+ * no call is under way: conn_pause(), conn_dialled_rests(), conn_save(), conn_keep_open(); in the new program
+ * conn_restore_dialled() and conn_start_restored().
+ *
  * Connections with TLS have secrets in OpenSSL's memory and are not saved: exec closes these connections, and
  * the clients connect again. Connections without a login are not saved either. thread: the main thread
  * alone calls these functions, one at a time. */
@@ -48,5 +52,15 @@ void listeners_drop_rest(void);
 struct conn *conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg);
 /* Reads the bytes that the old program has received and not run, then the socket; sends the unsent bytes. */
 void conn_start_restored(struct conn *c);
+
+/* Of a paused dialled connection: true if no reader, batch or sender works. A look that finds rest may come
+ * between two batches, so the caller looks twice. Any thread that holds a reference. */
+bool conn_dialled_rests(struct conn *c);
+/* True if such a connection can be saved: it lives, and is not encrypted. */
+bool conn_dialled_can_be_saved(const struct conn *c);
+/* Lets the socket survive exec(2), or not. 0 or -errno. */
+int conn_keep_open(struct conn *c, bool keeps);
+/* As conn_restore(), for a connection that this side has dialled. */
+struct conn *conn_restore_dialled(struct parcel *from, const struct transport_ops *ops, void *arg);
 
 #endif

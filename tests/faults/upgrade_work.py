@@ -7,7 +7,10 @@
     names      files are made, renamed and removed; afterwards the folder has exactly the ones that are left
     lock       takes an fcntl lock on a file, holds it for 20 ms, and writes its name inside before releasing
     waiter     the same as another process: the two exclude each other
+    flock      the same as lock with flock(2)
+    flockwaiter    the same as another process
     removed    reads and writes a file that was removed after it had been opened
+    tail       one descriptor appends lines, another follows the file and reads each line once
     listing    lists a folder of 300 files again and again, each time in several steps
 """
 import fcntl
@@ -85,6 +88,30 @@ def lock():
         timed(fcntl.lockf, fd, fcntl.LOCK_UN)
 
 
+def flock():
+    fd = os.open(os.path.join(mount, "flocked"), os.O_CREAT | os.O_RDWR, 0o644)
+    mine = kind.encode().ljust(16)
+    for _ in rounds():
+        timed(fcntl.flock, fd, fcntl.LOCK_EX)
+        os.pwrite(fd, mine, 0)
+        time.sleep(0.02)
+        check(os.pread(fd, 16, 0) == mine, "another process wrote while this one had the lock")
+        timed(fcntl.flock, fd, fcntl.LOCK_UN)
+
+
+def tail():
+    path = os.path.join(mount, kind)
+    out = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+    follower = os.open(path, os.O_RDONLY)
+    for number in rounds():
+        line = b"line %d\n" % number
+        timed(os.write, out, line)
+        seen = b""
+        while len(seen) < len(line):
+            seen += timed(os.read, follower, 100)
+        check(seen == line, "the follower reads %r, not %r" % (seen, line))
+
+
 def removed():
     path = os.path.join(mount, kind)
     fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
@@ -113,5 +140,5 @@ def listing():
 
 
 {"sync": lambda: write_records(os.O_SYNC, False), "buffered": lambda: write_records(0, True), "names": names, "lock": lock,
- "waiter": lock, "removed": removed, "listing": listing}[kind]()
+ "waiter": lock, "flock": flock, "flockwaiter": flock, "removed": removed, "tail": tail, "listing": listing}[kind]()
 print("longest %d ms" % (longest * 1000))

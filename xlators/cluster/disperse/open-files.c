@@ -40,6 +40,14 @@ ec_fd_unref(struct ec_fd *f)
 }
 
 struct fd *
+disperse_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i)
+{
+    const struct ec_fd *f = fd_ctx(fd, xl);
+
+    return f ? ec_fd_child(f, i) : NULL;
+}
+
+struct fd *
 ec_fd_child(const struct ec_fd *f, unsigned i)
 {
     return atomic_load(&f->child[i]);

@@ -44,6 +44,14 @@ repl_fd_unref(struct repl_fd *f)
 }
 
 struct fd *
+replicate_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i)
+{
+    const struct repl_fd *f = fd_ctx(fd, xl);
+
+    return f ? repl_fd_child(f, i) : NULL;
+}
+
+struct fd *
 repl_fd_child(const struct repl_fd *f, unsigned i)
 {
     return atomic_load(&f->child[i]);

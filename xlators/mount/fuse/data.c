@@ -87,7 +87,7 @@ fuse_open_go(struct task *t)
     t->stk->reply.fd = NULL; /* now owned by the file */
     if (t->fi.flags & O_TRUNC)
         node_has_changed(t);
-    t->fi.fh = (uint64_t)(uintptr_t)f;
+    t->fi.fh = f->number;
     if (!f->fd->is_dir)
         fuse_file_flags(t->m, &t->fi);
     else if (t->stk->caller.time_flags) /* features/utime has set a time for bricks to store */
@@ -171,7 +171,7 @@ op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 static void
 fuse_release_go(struct task *t)
 {
-    if (t->fi.flock_release)
+    if (t->fi.flock_release && !t->file->is_lost)
         lock_drop(t);
     fd_unref(t->stk->call.fd);
     t->stk->call.fd = NULL;
@@ -183,7 +183,7 @@ void
 op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
     struct fuse_mount *m = fuse_req_userdata(req);
-    struct fuse_file *f = file_of(fi);
+    struct fuse_file *f = file_of(m, fi);
     struct task *t = task_new(req, FOP_release, number, fuse_release_go);
 
     if (!t) { /* answered; the kernel sends no further RELEASE for the file */

@@ -116,10 +116,12 @@ static void
 task_start_list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, size_t size, off_t off,
      struct fuse_file_info *fi)
 {
+    struct fuse_file *f = file_of(fuse_req_userdata(req), fi);
+
     if (off == 0) {
-        atomic_store(&file_of(fi)->end, 0);
-    } else if ((uint64_t)off == atomic_load(&file_of(fi)->end)) {
-        file_of(fi)->is_in_list = false;
+        atomic_store(&f->end, 0);
+    } else if ((uint64_t)off == atomic_load(&f->end)) {
+        f->is_in_list = false;
         fuse_reply_buf(req, NULL, 0);
         return;
     }
@@ -127,7 +129,8 @@ task_start_list(fuse_req_t req, void (*go)(struct task *t), fuse_ino_t number, s
 
     if (!t)
         return;
-    t->file = file_of(fi);
+    t->file = f;
+    t->err = f->is_lost ? -EBADFD : 0;
     task_set_fd(t, file_listing_fd(t->m, t->file, off == 0));
     t->size = size < LIST_MAX ? size : LIST_MAX;
     t->stk->call.size = t->size;

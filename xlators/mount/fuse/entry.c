@@ -290,7 +290,7 @@ fuse_create_go(struct task *t)
         node_is_synced(node, 0); /* the first write that is on disk puts the file on disk, too */
     if (f) {
         t->stk->reply.fd = NULL; /* now owned by the file */
-        t->fi.fh = (uint64_t)(uintptr_t)f;
+        t->fi.fh = f->number;
         fuse_file_flags(t->m, &t->fi);
         ret = fuse_reply_create(t->req, &e, &t->fi);
     } else {

@@ -11,6 +11,7 @@
  *   xattr.c   extended attributes                     lock.c   fcntl and flock locks
  *   privs.c   set-id bits of changed files
  *   switch.c  replacement of the graph below the mount point
+ *   saved.c   the mount in the hands of a newer program of the same process
  *   meta.c    the folder .meta: facts about the mount
  *
  * A request is a coroutine: straight-line code that fills in a call stack, calls the graph below and
@@ -33,6 +34,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/parcel.h"
 #include "event/worker.h"
 #include "fs/fd.h"
 #include "graph/graph.h"
@@ -79,6 +81,10 @@ struct fuse_mount {
     atomic_bool kills_privs; /* the kernel leaves clearing set-id bits to us: privs.c */
     bool writes_back;        /* the kernel caches writes: data.c. Set before the first request */
     unsigned long flags;    /* of mount(2) */
+    size_t init_bytes;      /* the kernel's INIT; 0: not read yet */
+    char init[256];
+    struct saving *_Atomic saving;   /* saved.c: while a newer program is about to run */
+    struct restored *restored; /* saved.c: the numbers that an earlier program has given; NULL: none */
     dev_t mounted_as;       /* number of the file system; written before other threads see the mount */
     struct inode *root;     /* a reference */
     _Atomic double attr_timeout_s; /* a new volfile may change the value */
@@ -95,8 +101,19 @@ struct fuse_mount {
     /* guards the fields up to `parked`, the nodes' `files`, the files' `listing`; a leaf lock */
     pthread_mutex_t lock;
     struct cds_list_head files;  /* all open files: the kernel closes none after an abort */
+    struct cds_list_head lock_waits; /* struct lock_wait: requests for locks that wait at the bricks */
+    struct parcel withdrawn;     /* such requests that saved.c has called off, as read from the device */
     bool is_switching;           /* another graph is about to serve */
     struct cds_list_head parked; /* tasks that have waited for a lock and continue after the switch: task.c */
+};
+
+/* A request for a lock that waits, for saved.c; on the stack of the task's coroutine. */
+struct lock_wait {
+    struct cds_list_head link; /* the rest under the mount's lock, too */
+    struct task *task;
+    bool is_called_off; /* its end by EINTR is no answer for the kernel */
+    size_t bytes;       /* of the request as read from the device; 0: too long to be kept */
+    char request[128];
 };
 
 int fuse_pools_init(void);
@@ -110,10 +127,18 @@ struct task;
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* The context of an inode. The node's address is the inode's number at the kernel. While `lookups` is not 0
- * the kernel knows the number, and one reference to the inode is held for all lookups. */
+/* The numbers of nodes and files at the kernel are their addresses, and in the upper bits the generation of
+ * the program that has made them: the number of programs before it in this process. */
+#define NUMBER_SHIFT 48
+extern uint64_t fuse_generation; /* shifted; set before the first mount */
+#define NUMBER_OF(object) ((uint64_t)(uintptr_t)(object) | fuse_generation)
+
+/* The context of an inode. `number` is the inode's number at the kernel, except for the root. While `lookups`
+ * is not 0 the kernel knows the number, and one reference to the inode is held for all lookups. */
 struct fuse_node {
     struct inode *inode; /* the inode of this context; no reference. Changed by switch.c while no task runs */
+    uint64_t number;
+    atomic_bool is_unseen; /* the layers below have not looked the object up yet: saved.c */
     _Atomic uint64_t lookups;
     atomic_bool has_privs;      /* in the mode last sent to the kernel: privs.c */
     atomic_bool has_had_locks;  /* a lock was requested on this mount: FLUSH must reach the brick */
@@ -126,10 +151,12 @@ struct fuse_node {
     struct cds_list_head files; /* open files, newest first; under the mount's lock */
 };
 
-/* An open file or directory; the address is the kernel's file handle. The graph of an fd is the graph of the
+/* An open file or directory; `number` is the kernel's file handle. The graph of an fd is the graph of the
  * fd's inode: the serving graph, or an older graph, which stays while a file here belongs to that graph. */
 struct fuse_file {
     struct cds_list_head link, node_link;
+    uint64_t number;
+    bool is_lost; /* could not be opened again by a newer program; `fd` is anonymous */
     struct fuse_node *node;
     struct fd *fd;        /* changed by switch.c while no task runs */
     struct fd *listing;   /* directory: an fd of an older graph with an unfinished listing; or NULL */
@@ -173,10 +200,23 @@ struct fd *file_listing_fd(struct fuse_mount *m, struct fuse_file *f, bool from_
 /* Drops all files and lookups after the mount point is gone, because the kernel does not release them. */
 void nodes_drop(struct fuse_mount *m);
 
+/* ---- saved.c --------------------------------------------------------------------------------- */
+
+/* The objects with a number that an earlier program has given. */
+struct fuse_node *restored_node(const struct fuse_mount *m, uint64_t number);
+struct fuse_file *restored_file(const struct fuse_mount *m, uint64_t number);
+void restored_free(struct fuse_mount *m);
+/* In a coroutine, before the task runs: looks up the task's objects that no layer has seen. */
+void task_see(struct task *t);
+/* For start(): the mount point of an earlier program. Returns the descriptor, or -ENOENT: there is none. */
+int restored_device(struct fuse_mount *m);
+
 static inline struct fuse_file *
-file_of(const struct fuse_file_info *fi)
+file_of(const struct fuse_mount *m, const struct fuse_file_info *fi)
 {
-    return (struct fuse_file *)(uintptr_t)fi->fh; /* NOLINT: our own address */
+    if ((fi->fh ^ fuse_generation) >> NUMBER_SHIFT)
+        return restored_file(m, fi->fh);
+    return (struct fuse_file *)(uintptr_t)(fi->fh & ~(UINT64_MAX << NUMBER_SHIFT)); /* NOLINT: our own */
 }
 
 /* ---- task.c ---------------------------------------------------------------------------------- */
@@ -296,6 +336,8 @@ void fuse_news_missed(struct xlator *xl);
 extern const struct fuse_custom_io privs_io;
 /* Examines a request, and possibly changes the bytes, before libfuse gets the request. */
 void privs_look(struct fuse_mount *m, const char *bytes, size_t size);
+/* From now on this thread's replies go nowhere, or to the device again. */
+void privs_mute(bool is_mute);
 /* Returns whether this thread's latest request asks to clear set-id bits. Not for coroutines. */
 bool privs_are_to_be_killed(void);
 /* Notes the mode that is sent to the kernel. */
@@ -334,6 +376,17 @@ void meta_forget(struct fuse_mount *m);
 
 /* ---- fuse.c ---------------------------------------------------------------------------------- */
 
+/* The request that this thread reads; NULL with *bytes 0: none. For functions that libfuse calls, and for a
+ * coroutine until its first call. */
+const char *device_request(size_t *bytes);
+/* Handles a request as if the device had sent it. In a read section. */
+void device_replay(struct fuse_mount *m, char *request, size_t bytes);
+/* Handles the kernel's INIT again, without an answer. */
+void device_replay_init(struct fuse_mount *m);
+/* Begins to read a restored mount's device. */
+void device_begin(struct fuse_mount *m);
+/* Asks the bricks to end the task's wait for a lock; see lock.c. NULL: no memory. Started by task_start(). */
+struct task *lock_call_off(struct task *waiting);
 /* Stops reading requests: after return none runs in the device's handler. Returns false if requests were
  * not being read. */
 bool device_pause(struct fuse_mount *m);

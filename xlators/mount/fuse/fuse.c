@@ -171,7 +171,37 @@ buffer_put(struct iobuf *buf)
  * functions that libfuse calls, outside of coroutines. */
 static __thread struct iobuf *reading;
 
+static __thread const char *request;
+static __thread size_t request_bytes;
+
 static void device_ready(struct event_source *src, uint32_t events);
+
+const char *
+device_request(size_t *bytes)
+{
+    *bytes = request ? request_bytes : 0;
+    return request;
+}
+
+void
+device_replay(struct fuse_mount *m, char *bytes, size_t count)
+{
+    request = bytes;
+    request_bytes = count;
+    privs_look(m, bytes, count);
+    fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = bytes, .size = count});
+    request = NULL;
+}
+
+void
+device_replay_init(struct fuse_mount *m)
+{
+    if (!m->init_bytes)
+        return; /* the kernel's INIT has not been read yet */
+    privs_mute(true);
+    device_replay(m, m->init, m->init_bytes);
+    privs_mute(false);
+}
 
 struct iobuf *
 device_take_buffer(const char *bytes)
@@ -235,8 +265,7 @@ read_request(struct fuse_mount *m, char *bytes)
             device_want_help(m);
         if (meta_answers(m, bytes, (size_t)n))
             return true;
-        privs_look(m, bytes, (size_t)n);
-        fuse_session_process_buf(m->se, &(struct fuse_buf){.mem = bytes, .size = (size_t)n});
+        device_replay(m, bytes, (size_t)n);
         return true;
     }
     int err = n < 0 ? errno : 0;
@@ -304,7 +333,10 @@ device_at(const char *path)
 static int
 open_device(struct fuse_mount *m)
 {
-    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK), err;
+    int fd = restored_device(m), err;
+
+    if (fd < 0)
+        fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0) {
         err = -errno;
@@ -331,9 +363,9 @@ mount_at_mountpoint(struct fuse_mount *m)
 
     if (fd < 0)
         return fd;
-    int err = stat(conf->mountpoint, &st) < 0 ? -errno : 0;
+    int err = m->restored || stat(conf->mountpoint, &st) == 0 ? 0 : -errno;
 
-    if (!err) {
+    if (!err && !m->restored) {
         snprintf(data, sizeof data,
                  "fd=%d,rootmode=%o,user_id=%u,group_id=%u,default_permissions,allow_other", fd,
                  st.st_mode & S_IFMT, geteuid(), getegid());
@@ -347,7 +379,8 @@ mount_at_mountpoint(struct fuse_mount *m)
         return err;
     }
     atomic_store(&m->is_mounted, true);
-    m->mounted_as = device_at(conf->mountpoint);
+    if (!m->restored)
+        m->mounted_as = device_at(conf->mountpoint);
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
     return 0;
 }
@@ -373,6 +406,12 @@ begin_reading(struct fuse_mount *m, unsigned what)
         log_event(LOG_ERROR, m->xl, "fuse-device-watch", "cannot watch the FUSE device: %s", strerror(-err));
         mount_ended(m);
     }
+}
+
+void
+device_begin(struct fuse_mount *m)
+{
+    begin_reading(m, FUSE_IS_MOUNTED | FUSE_HAS_NEWS);
 }
 
 bool
@@ -415,7 +454,7 @@ fuse_start(struct xlator *xl)
         return 0;
     int err = mount_at_mountpoint(xl->private);
 
-    if (!err)
+    if (!err && !mount_of(xl)->restored) /* else fuse_go_on() */
         begin_reading(xl->private, FUSE_IS_MOUNTED);
     return err;
 }
@@ -578,6 +617,8 @@ fuse_fini(struct xlator *xl)
         mem_owner_retire(m->owner);
     }
     meta_forget(m);
+    restored_free(m);
+    parcel_free(&m->withdrawn);
     pthread_mutex_destroy(&m->lock);
     pthread_mutex_destroy(&m->device_lock);
     pthread_cond_destroy(&m->helps_ended);
@@ -599,6 +640,7 @@ make_mount(struct xlator *xl, struct reason *why)
     m->help.run = device_help;
     CDS_INIT_LIST_HEAD(&m->files);
     CDS_INIT_LIST_HEAD(&m->parked);
+    CDS_INIT_LIST_HEAD(&m->lock_waits);
     int err = take_conf(m, why), owner = err ? 0 : mem_owner_new(fuse_conf(m)->mountpoint);
 
     if (owner < 0)

@@ -26,6 +26,31 @@ int fuse_switch(struct graph *from, struct graph *to);
  * these files could not be opened again. Drain such a graph before `now` is freed, and free the drained graph
  * afterwards: freeing `now` closes these files. */
 bool fuse_keeps(struct graph *now, const struct graph *g);
+
+/* ---- a newer program of the same process: saved.c -------------------------------------------- */
+
+struct parcel;
+/* Stops reading requests. 0, -ENOTCONN: the mount point is not served; -EBUSY: files of bricks before the
+ * last change of bricks are open. Main thread, as the next functions, outside of read sections. */
+int fuse_freeze_begin(struct graph *g);
+/* Goes on with what fuse_freeze_begin() has begun; never waits. 1: nothing is under way any more, and nothing
+ * will be; 0: look again soon; -errno: this mount cannot be saved now. */
+int fuse_freeze_look(struct graph *g);
+/* Says what the looks wait for; constant. After fuse_freeze_begin() has returned 0. */
+const char *fuse_freeze_obstacle(struct graph *g);
+/* Everything goes on. After fuse_freeze_begin() has returned 0. */
+void fuse_thaw(struct graph *g);
+/* Writes a mount at which a look has returned 1, with its bricks. 0 or -errno. */
+int fuse_save(struct graph *g, struct parcel *to);
+/* Lets the descriptors survive exec(2), or not. 0 or -errno. */
+int fuse_keep_open(struct graph *g, bool keeps);
+/* For a new graph with the same volfile, which is not started yet: takes the mount point. 0 or -errno. */
+int fuse_restore(struct graph *g, struct parcel *from);
+/* Serves the mount point of a restored graph, which is started. Waits for bricks. 0 or -errno. */
+int fuse_go_on(struct graph *g);
+/* Sets the number of programs before this one in the process. Called before the first graph is made. */
+void fuse_set_generation(unsigned programs);
+
 /* Frees memory kept for all graphs; call after the last graph is gone. */
 void fuse_process_end(void);
 

@@ -17,6 +17,7 @@ libkiln_fuse_a_SOURCES = \
 	xlators/mount/fuse/news.c \
 	xlators/mount/fuse/node.c \
 	xlators/mount/fuse/privs.c \
+	xlators/mount/fuse/saved.c \
 	xlators/mount/fuse/switch.c \
 	xlators/mount/fuse/task.c \
 	xlators/mount/fuse/xattr.c

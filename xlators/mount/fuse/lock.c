@@ -6,13 +6,16 @@
  * caller's waiting requests for the range, and the brick answers these requests with EINTR. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "xlators/mount/fuse/fuse-internal.h"
 
 enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
+enum { LOCK_WITHDRAWN = INT_MIN };
 
 static uint32_t
 wire_lock_type(int native)
@@ -39,27 +42,64 @@ fuse_interrupt_go(struct task *t)
     (void)task_call(t); /* the interrupted request gets a separate reply */
 }
 
+struct task *
+lock_call_off(struct task *waiting)
+{
+    const struct fop_flock *lock = &waiting->stk->call.flock;
+    struct task *t = task_new_inside(waiting, FOP_fgetxattr, fuse_interrupt_go);
+    char name[128];
+
+    if (!t)
+        return NULL;
+    snprintf(name, sizeof name, "glusterfs.intrlk.tposix.kblocked.%u,%lld-%lld", lock->whence,
+             (long long)lock->start, (long long)lock->len);
+    t->stk->call.name = task_text(t, name);
+    t->stk->call.has_name = 1;
+    return t;
+}
+
 /* Called by libfuse, in a worker, under the request's lock: `data` is the waiting task, which cannot end
  * meanwhile. */
 static void
 interrupted(fuse_req_t req, void *data)
 {
-    struct task *waiting = data, *t;
-    const struct fop_flock *lock = &waiting->stk->call.flock;
-    char name[128];
+    struct task *t = lock_call_off(data);
 
     (void)req;
-    t = task_new_inside(waiting, FOP_fgetxattr, fuse_interrupt_go);
-    if (!t)
-        return; /* out of memory: the request continues to wait */
-    snprintf(name, sizeof name, "glusterfs.intrlk.tposix.kblocked.%u,%lld-%lld", lock->whence,
-             (long long)lock->start, (long long)lock->len);
-    t->stk->call.name = task_text(t, name);
-    t->stk->call.has_name = 1;
-    task_start(t);
+    if (t)
+        task_start(t); /* out of memory: the request continues to wait */
 }
 
 /* ---- locking --------------------------------------------------------------------------------- */
+
+static void
+lock_wait_begin(struct task *t, struct lock_wait *w)
+{
+    const char *request = device_request(&w->bytes);
+
+    w->task = t;
+    w->is_called_off = false;
+    w->bytes = w->bytes <= sizeof w->request ? w->bytes : 0;
+    memcpy(w->request, request, w->bytes);
+    pthread_mutex_lock(&t->m->lock);
+    cds_list_add_tail(&w->link, &t->m->lock_waits);
+    pthread_mutex_unlock(&t->m->lock);
+}
+
+/* Returns true if the request was called off: the next program of this process makes the request again, so
+ * there is no answer. */
+static bool
+lock_wait_end(struct task *t, struct lock_wait *w, int ret)
+{
+    pthread_mutex_lock(&t->m->lock);
+    bool is_withdrawn = w->is_called_off && ret == -EINTR && !fuse_req_interrupted(t->req);
+
+    cds_list_del(&w->link);
+    if (is_withdrawn)
+        parcel_put_bytes(&t->m->withdrawn, w->request, w->bytes);
+    pthread_mutex_unlock(&t->m->lock);
+    return is_withdrawn;
+}
 
 /* Waits for the lock, possibly without limit. */
 static int
@@ -87,13 +127,24 @@ lock_task_call(struct task *t)
         return -ENOMEM;
     if (t->stk->call.cmd != LK_GET)
         atomic_store(&node->has_had_locks, true);
-    return waits ? wait_for_lock(t) : task_call(t);
+    if (!waits)
+        return task_call(t);
+    struct lock_wait w;
+
+    lock_wait_begin(t, &w);
+    int ret = wait_for_lock(t);
+    return lock_wait_end(t, &w, ret) ? LOCK_WITHDRAWN : ret;
 }
 
 static void
 fuse_setlk_go(struct task *t)
 {
-    task_result(t, lock_task_call(t));
+    int ret = lock_task_call(t);
+
+    if (ret == LOCK_WITHDRAWN)
+        fuse_reply_none(t->req);
+    else
+        task_result(t, ret);
 }
 
 static void

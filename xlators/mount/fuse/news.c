@@ -27,7 +27,7 @@ forget_cached(struct fuse_mount *m, struct inode *inode, struct fuse_node *node,
     fuse_folder_drop(node);
     if (atomic_load(&node->lookups) && atomic_load(&m->is_mounted))
         (void)fuse_lowlevel_notify_inval_inode(
-            m->se, inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node, from, 0);
+            m->se, inode == m->root ? FUSE_ROOT_ID : node->number, from, 0);
 }
 
 static void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The kernel's number of an inode is the address of the inode's node; the root's number is 1. An inode that
+/* The kernel's number of an inode is made of the address of the inode's node; the root's number is 1. An
+ * inode that
  * the kernel knows is held by one reference, taken when the lookup count leaves 0 and dropped when the count
  * returns to 0. Two threads that do both at the same time do not race, because each thread holds
  * another reference, or the kernel's, meanwhile. */
@@ -9,6 +10,13 @@
 #include "xlators/mount/fuse/fuse-internal.h"
 
 static struct mem_pool *node_pool, *file_pool;
+uint64_t fuse_generation;
+
+void
+fuse_set_generation(unsigned programs)
+{
+    fuse_generation = (uint64_t)(programs & 0x7fff) << NUMBER_SHIFT;
+}
 
 int
 node_pools_init(void)
@@ -20,18 +28,24 @@ node_pools_init(void)
     return node_pool && file_pool ? fuse_folder_pool_init() : -1;
 }
 
+static struct fuse_node *
+node_by_number(const struct fuse_mount *m, fuse_ino_t number)
+{
+    if ((number ^ fuse_generation) >> NUMBER_SHIFT)
+        return restored_node(m, number);
+    return (struct fuse_node *)(uintptr_t)(number & ~(UINT64_MAX << NUMBER_SHIFT)); /* NOLINT: our own */
+}
+
 struct inode *
 node_inode(struct fuse_mount *m, fuse_ino_t number)
 {
-    const struct fuse_node *node = (struct fuse_node *)(uintptr_t)number; /* NOLINT: our own address */
-
-    return inode_ref(number == FUSE_ROOT_ID ? m->root : node->inode);
+    return inode_ref(number == FUSE_ROOT_ID ? m->root : node_by_number(m, number)->inode);
 }
 
 struct fuse_node *
 node_at(struct fuse_mount *m, fuse_ino_t number)
 {
-    return number == FUSE_ROOT_ID ? node_of(m, m->root) : (struct fuse_node *)(uintptr_t)number; /* NOLINT */
+    return number == FUSE_ROOT_ID ? node_of(m, m->root) : node_by_number(m, number);
 }
 
 struct fuse_node *
@@ -46,6 +60,7 @@ node_of(struct fuse_mount *m, struct inode *inode)
         return NULL;
     CDS_INIT_LIST_HEAD(&fresh->files);
     fresh->inode = inode;
+    fresh->number = NUMBER_OF(fresh);
     node = inode_ctx_install(inode, m->xl, fresh);
     if (node != fresh)
         mem_put(fresh);
@@ -68,7 +83,7 @@ node_tell(struct fuse_mount *m, struct inode *inode)
         return 0;
     if (atomic_fetch_add(&node->lookups, 1) == 0)
         inode_ref(inode);
-    return inode == m->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+    return inode == m->root ? FUSE_ROOT_ID : node->number;
 }
 
 void
@@ -107,6 +122,7 @@ file_new(struct fuse_mount *m, struct fuse_node *node, struct fd *fd)
     if (!f)
         return NULL;
     f->fd = fd;
+    f->number = NUMBER_OF(f);
     f->node = node;
     if (is_of_older_graph(m, fd))
         atomic_fetch_add(&node->kept, 1);

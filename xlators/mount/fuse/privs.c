@@ -24,13 +24,14 @@
  * each write. */
 #include <errno.h>
 #include <linux/fuse.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "xlators/mount/fuse/fuse-internal.h"
 
 /* About this thread's current request from the device. */
-static __thread bool request_kills, request_is_init;
+static __thread bool request_kills, request_is_init, is_muted;
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
@@ -55,6 +56,8 @@ privs_look(struct fuse_mount *m, const char *bytes, size_t size)
     case FUSE_INIT:
         request_is_init = fuse_conf(m)->handles_killpriv && init_offers_killpriv(in, size);
         atomic_store(&m->kills_privs, request_is_init);
+        m->init_bytes = size + sizeof *head <= sizeof m->init ? size + sizeof *head : 0;
+        memmove(m->init, bytes, m->init_bytes); /* `bytes` may be this copy */
         break;
     case FUSE_WRITE:
         request_kills = size >= sizeof(struct fuse_write_in) &&
@@ -95,7 +98,15 @@ send_reply(int fd, struct iovec *iov, int count, void *userdata)
     (void)userdata;
     if (request_is_init)
         accept_killpriv(iov, count);
+    if (is_muted)
+        return (ssize_t)((const struct fuse_out_header *)iov[0].iov_base)->len;
     return writev(fd, iov, count);
+}
+
+void
+privs_mute(bool is_mute)
+{
+    is_muted = is_mute;
 }
 
 /* libfuse requires a read function, which the mount does not use. */

@@ -216,8 +216,10 @@ task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
 void
 task_set_file(struct task *t, struct fuse_file_info *fi)
 {
-    t->file = file_of(fi);
+    t->file = file_of(t->m, fi);
     task_set_fd(t, fd_ref(t->file->fd));
+    if (t->file->is_lost && t->stk->call.fop != FOP_release)
+        t->err = -EBADFD;
 }
 
 void
@@ -262,6 +264,8 @@ task_run(void *arg)
 {
     struct task *t = arg;
 
+    if (t->m->restored)
+        task_see(t);
     t->go(t);
     task_end(t);
 }

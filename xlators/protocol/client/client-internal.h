@@ -4,6 +4,7 @@
  *   client.c      the layer: options, the brick's coming and going, calls and replies
  *   held-locks.c  the locks that it has granted
  *   remote-fd.c   the numbers that the brick has given to our fds, and fds that are opened anew after a loss
+ *   saved.c       all of this in the hands of a newer program of the same process
  *
  * Threads: any number of calls at a time, all inside an RCU read section (workers and timers have one around
  * each handler). `peer` is used inside such a section only: stop() takes it away, waits for the sections
@@ -37,6 +38,9 @@ struct client {
     _Atomic(struct brick_peer *) peer; /* NULL: not started, or stopped; see above */
     atomic_bool is_serving;            /* logged in, and the fds are open again: fops are sent */
     uint16_t owner;                    /* for pools */
+    /* of an earlier program of this process, until all files are open again; NULL: none. Set and dropped
+     * while no call is under way */
+    struct saved_client *saved;
 
     pthread_mutex_t lock;      /* guards the fields below; a leaf lock: nothing is called with it held */
     pthread_cond_t changed;    /* of is_gone */
@@ -96,6 +100,20 @@ void held_locks_released_locked(struct client *c, const struct remote_fd *r);
 void held_locks_lost_locked(struct client *c);
 /* Takes the locks of a reopened fd again. Ends in client_reopened() for each lock. */
 void held_locks_take_again(struct client *c, struct rpc_client *rpc, struct remote_fd *r);
+
+/* For saved.c: writes the locks that were taken through the fd, as one piece. */
+void held_locks_save(struct client *c, const struct remote_fd *r, struct parcel *to);
+/* Notes such locks. Unless `is_held`, held_locks_take_again() will request them. */
+void held_locks_restore(struct client *c, struct remote_fd *r, const void *bytes, size_t size, bool is_held);
+
+/* saved.c: takes over the connection of an earlier program, in place of brick_peer_start(). The program calls
+ * rpc_client_go_on() afterwards. False: there is none. */
+bool client_start_saved(struct client *c, struct brick_peer *peer);
+void client_saved_free(struct client *c);
+/* Answers a call about a saved file. XL_PASS: the call goes to the brick. */
+xl_verdict client_answer_saved(struct client *c, struct call_stack *stk);
+/* The brick has opened a file: restores what was saved with a saved file's fd. */
+void client_opened_again(struct client *c, struct call_stack *stk);
 
 /* client.c: counts an OPEN as done; after the last one fops are sent. */
 void client_reopened(struct client *c);

@@ -409,8 +409,13 @@ process_reply(struct client *c, struct call_stack *stk)
                   GFID(&call->gfid));
         return -EIO;
     }
-    if (is_opening_fop(call->fop))
-        return remote_fd_make(c, stk);
+    if (is_opening_fop(call->fop)) {
+        int err = remote_fd_make(c, stk);
+
+        if (!err && c->saved)
+            client_opened_again(c, stk);
+        return err;
+    }
     if (is_listing_fop(call->fop))
         join_offsets(c, reply->entries);
     switch (call->fop) {
@@ -525,7 +530,10 @@ client_any(struct xlator *xl, struct call_stack *stk)
     if (!peer || !atomic_load(&c->is_serving))
         return -ENOTCONN;
     struct rpc_client *rpc = brick_peer_client(peer);
+    xl_verdict verdict = c->saved ? client_answer_saved(c, stk) : XL_PASS;
 
+    if (verdict != XL_PASS)
+        return verdict;
     put_call_address(&stk->call);
     rpc_client_hold(rpc);
     int err = send_call(c, rpc, stk); /* if 0, the call may already be answered */
@@ -647,7 +655,14 @@ client_start(struct xlator *xl)
         return err;
     c->is_gone = false; /* nothing runs yet */
     atomic_store(&c->peer, peer);
-    brick_peer_start(peer);
+    if (!client_start_saved(c, peer)) {
+        brick_peer_start(peer);
+        return 0;
+    }
+    read_section_begin();
+    tell_parent(c, CHILD_UP);
+    read_section_end();
+    rpc_client_go_on(brick_peer_client(peer));
     return 0;
 }
 
@@ -690,6 +705,7 @@ client_fini(struct xlator *xl)
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     tls_config_unref(c->tls);
+    client_saved_free(c);
     free(c);
 }
 

@@ -252,3 +252,67 @@ held_locks_take_again(struct client *c, struct rpc_client *rpc, struct remote_fd
         client_reopened(c);
     }
 }
+
+/* ---- a newer program ------------------------------------------------------------------------- */
+
+void
+held_locks_save(struct client *c, const struct remote_fd *r, struct parcel *to)
+{
+    struct parcel own = {0};
+    const struct held_lock *l;
+
+    pthread_mutex_lock(&c->lock);
+    cds_list_for_each_entry (l, held_bucket(c, &r->gfid), link) {
+        if (l->fd != r)
+            continue;
+        parcel_put_u64(&own, l->start);
+        parcel_put_u64(&own, l->end);
+        parcel_put_u32(&own, l->type);
+        parcel_put_u32(&own, l->pid);
+        parcel_put_u32(&own, l->uid);
+        parcel_put_u32(&own, l->gid);
+        parcel_put_bytes(&own, l->owner, l->owner_len);
+    }
+    pthread_mutex_unlock(&c->lock);
+    parcel_put_bytes(to, own.bytes, own.used);
+    to->is_broken |= own.is_broken;
+    parcel_free(&own);
+}
+
+static void
+held_lock_restore(struct client *c, struct remote_fd *r, struct parcel *from, bool is_held)
+{
+    struct held_lock *l = mem_get0_owner(pool, c->owner);
+    struct held_lock read = {.fd = r, .is_asked = is_held};
+    size_t len;
+
+    read.start = parcel_get_u64(from);
+    read.end = parcel_get_u64(from);
+    read.type = parcel_get_u32(from);
+    read.pid = parcel_get_u32(from);
+    read.uid = parcel_get_u32(from);
+    read.gid = parcel_get_u32(from);
+    const void *owner = parcel_get_bytes(from, &len);
+
+    if (!l || from->is_broken || len > OWNER_MAX) {
+        log_event(LOG_ERROR, c->xl, "client-saved-lock", "%s: a lock of the earlier program is not noted",
+                  GFID(&r->gfid));
+        mem_put(l);
+        return;
+    }
+    memcpy(read.owner, owner, len);
+    read.owner_len = (uint32_t)len;
+    *l = read;
+    pthread_mutex_lock(&c->lock);
+    cds_list_add(&l->link, held_bucket(c, &r->gfid));
+    pthread_mutex_unlock(&c->lock);
+}
+
+void
+held_locks_restore(struct client *c, struct remote_fd *r, const void *bytes, size_t size, bool is_held)
+{
+    struct parcel from = {.bytes = (char *)(uintptr_t)bytes, .used = size, .room = size};
+
+    while (from.at < from.used && !from.is_broken)
+        held_lock_restore(c, r, &from, is_held);
+}

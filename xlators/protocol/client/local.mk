@@ -3,7 +3,9 @@ libkiln_xlators_a_SOURCES += \
 	xlators/protocol/client/client.c \
 	xlators/protocol/client/client-internal.h \
 	xlators/protocol/client/held-locks.c \
-	xlators/protocol/client/remote-fd.c
+	xlators/protocol/client/remote-fd.c \
+	xlators/protocol/client/saved.c \
+	xlators/protocol/client/saved.h
 
 check_PROGRAMS += xlators/protocol/client/test-client
 xlators_protocol_client_test_client_SOURCES = xlators/protocol/client/test-client.c rpc/client/test-peer.h
