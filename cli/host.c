@@ -77,10 +77,11 @@ show_jobs(const json_t *answer)
     const json_t *job;
     size_t i;
 
-    printf("%-36s  %-6s %-16s %-8s %-16s %-9s %s\n", "Job", "Kind", "Host", "State", "Owner", "Bricks", "");
+    printf("%-36s  %-9s %-16s %-8s %-16s %-9s %s\n", "Job", "Kind", "Of", "State", "Owner", "Done", "");
     json_array_foreach(json_object_get(answer, "jobs"), i, job)
-        printf("%-36s  %-6s %-16s %-8s %-16s %lld of %-4lld %s\n", host_text(job, "id"),
-               host_text(job, "kind"), host_text(job, "host"), host_text(job, "state"),
+        printf("%-36s  %-9s %-16s %-8s %-16s %lld of %-4lld %s\n", host_text(job, "id"),
+               host_text(job, "kind"), host_text(job, json_object_get(job, "volume") ? "volume" : "host"),
+               host_text(job, "state"),
                host_text(job, "owner"), (long long)json_integer_value(json_object_get(job, "done")),
                (long long)json_integer_value(json_object_get(job, "total")), host_text(job, "text"));
     if (i == 0)

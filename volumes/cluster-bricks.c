@@ -265,9 +265,10 @@ change_bricks_once(const char *name, const struct bricks_change *c, struct probl
     struct volume *now = cluster_read_volume(name, &from, why);
     int err = now ? 0 : why->err;
 
-    if (!err && (now->status == VOLUME_CREATING || now->task))
-        err = problem_set(why, -EBUSY, "volume %s is being %s", name, now->task ? "rebalanced" : "created");
+    if (!err && now->status == VOLUME_CREATING)
+        err = problem_set(why, -EBUSY, "volume %s is being created", name);
     err = err ? err : c->make(&plan, now, c, why);
+    err = err ? err : volumes_check_task(now, &plan, why);
     err = err ? err : volumes_check_own_paths(plan.fresh, why);
     err = err ? err : cluster_compare_paths(plan.fresh, &layout, why);
     err = err ? err : volumes_check(plan.fresh, why);

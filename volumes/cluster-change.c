@@ -47,10 +47,10 @@ cluster_read_volume(const char *name, int64_t *revision, struct problem *why)
 }
 
 /* Writes the volume, or deletes it with `v` NULL. `layout`: the revision of the layout that the change was
- * made from, or STORE_ANY_REVISION for a change that moves no brick. */
+ * made from, or STORE_ANY_REVISION for a change that moves no brick. `also`: a further key; NULL: none. */
 static int
 write_volume(const char *name, const struct volume *v, int64_t from, int64_t layout, int64_t lease,
-             int64_t *at, struct problem *why)
+             const struct store_change *also, int64_t *at, struct problem *why)
 {
     json_t *json = v ? volume_to_json(v) : NULL;
     char key[KEY_BYTES], *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -59,8 +59,14 @@ write_volume(const char *name, const struct volume *v, int64_t from, int64_t lay
     if (v && !text)
         return problem_no_memory(why);
     volume_key(key, name);
-    const struct store_change c[] = {{key, text, from, lease}, {"layout", name, layout, 0}};
-    int err = store_change(cluster_store(), c, layout == STORE_ANY_REVISION ? 1 : 2, at, why);
+    struct store_change c[3] = {{key, text, from, lease}};
+    size_t count = 1;
+
+    if (layout != STORE_ANY_REVISION)
+        c[count++] = (struct store_change){"layout", name, layout, 0};
+    if (also)
+        c[count++] = *also;
+    int err = store_change(cluster_store(), c, count, at, why);
     free(text);
     return err;
 }
@@ -158,7 +164,7 @@ take_back(const struct volume *before, int64_t from)
 {
     struct problem why;
     int64_t at;
-    int err = write_volume(before->name, before, from, STORE_ANY_REVISION, 0, &at, &why);
+    int err = write_volume(before->name, before, from, STORE_ANY_REVISION, 0, NULL, &at, &why);
 
     err = err ? err : apply_on_hosts(before, at, true, &why);
     if (err)
@@ -171,7 +177,7 @@ int
 cluster_commit(const struct volume *now, const struct volume *fresh, int64_t from, int64_t layout,
                int64_t *at, struct problem *why)
 {
-    int err = write_volume(fresh->name, fresh, from, layout, 0, at, why);
+    int err = write_volume(fresh->name, fresh, from, layout, 0, NULL, at, why);
 
     if (err)
         return err;
@@ -249,7 +255,7 @@ reserve_volume(const struct volume *v, int64_t *at, struct problem *why)
     for (unsigned i = 0; i < TRIES && !err; i++) {
         if ((err = check_new_volume(v, &layout, why)))
             return err;
-        err = write_volume(v->name, v, 0, layout, lease, at, why);
+        err = write_volume(v->name, v, 0, layout, lease, NULL, at, why);
         if (err != -ESTALE)
             return err;
         err = 0;
@@ -276,12 +282,12 @@ cluster_create(struct volume *v, struct problem *why)
                     false, why);
     if (!err) {
         v->status = VOLUME_CREATED;
-        err = write_volume(v->name, v, at, STORE_ANY_REVISION, 0, &at, why);
+        err = write_volume(v->name, v, at, STORE_ANY_REVISION, 0, NULL, &at, why);
         err = err ? err : apply_on_hosts(v, at, true, why);
     }
     /* each host undoes its bricks when the volume is gone; without the store when the lease ends */
     if (err && v->status == VOLUME_CREATING &&
-        write_volume(v->name, NULL, at, STORE_ANY_REVISION, 0, &at, &undo) == 0)
+        write_volume(v->name, NULL, at, STORE_ANY_REVISION, 0, NULL, &at, &undo) == 0)
         (void)apply_on_hosts(v, at, true, &undo);
     if (!err)
         log_event(LOG_INFO, NULL, "cluster-volume-created", "volume %s of %u bricks", v->name,
@@ -311,8 +317,8 @@ typedef int (*change_fn)(struct volume *v, void *arg, struct problem *why);
 /* Reads, changes and writes the volume until no other host was faster. *before and *after get the volume (the
  * caller frees both), *at the new revision. */
 static int
-change_volume(const char *name, change_fn change, void *arg, struct volume **before, struct volume **after,
-              int64_t *at, struct problem *why)
+change_volume_also(const char *name, change_fn change, void *arg, const struct store_change *also,
+                   struct volume **before, struct volume **after, int64_t *at, struct problem *why)
 {
     int err = cluster_check_store(why);
 
@@ -326,7 +332,7 @@ change_volume(const char *name, change_fn change, void *arg, struct volume **bef
         else if (!fresh)
             err = now ? problem_no_memory(why) : why->err;
         err = err ? err : change(fresh, arg, why);
-        err = err ? err : write_volume(name, fresh, from, STORE_ANY_REVISION, 0, at, why);
+        err = err ? err : write_volume(name, fresh, from, STORE_ANY_REVISION, 0, also, at, why);
         if (!err) {
             *before = now;
             *after = fresh;
@@ -338,6 +344,13 @@ change_volume(const char *name, change_fn change, void *arg, struct volume **bef
             err = 0;
     }
     return err ? err : gave_up(name, why);
+}
+
+static int
+change_volume(const char *name, change_fn change, void *arg, struct volume **before, struct volume **after,
+              int64_t *at, struct problem *why)
+{
+    return change_volume_also(name, change, arg, NULL, before, after, at, why);
 }
 
 static int
@@ -425,7 +438,7 @@ cluster_delete(const char *name, struct problem *why)
             problem_expected(why, "a volume that is stopped");
             problem_type(why, "kiln volume stop %s", name);
         } else {
-            err = write_volume(name, NULL, from, STORE_ANY_REVISION, 0, &at, why);
+            err = write_volume(name, NULL, from, STORE_ANY_REVISION, 0, NULL, &at, why);
             bool is_done = !err;
             if (is_done)
                 err = apply_on_hosts(v, at, true, why);
@@ -470,6 +483,17 @@ cluster_set(const char *name, const json_t *options, struct problem *why)
     struct volume *before, *after;
     int64_t at;
     int err = change_volume(name, with_options, (void *)options, &before, &after, &at, why);
+
+    return err ? err : apply_or_take_back(before, after, at, why);
+}
+
+int
+cluster_change(const char *name, change_fn fn, void *arg, const struct store_change *also,
+               struct problem *why)
+{
+    struct volume *before, *after;
+    int64_t at;
+    int err = change_volume_also(name, fn, arg, also, &before, &after, &at, why);
 
     return err ? err : apply_or_take_back(before, after, at, why);
 }

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 
 #include "volumes/problem.h"
+#include "volumes/store.h"
 #include "volumes/volume.h"
 
 /* As the functions of volumes.h with the same names. */
@@ -34,6 +35,9 @@ int cluster_stop_volume(const char *name, struct problem *why);
 int cluster_delete(const char *name, struct problem *why);
 int cluster_set(const char *name, const json_t *options, struct problem *why);
 int cluster_reset(const char *name, const char *key, unsigned *count, struct problem *why);
+/* Like volumes_change(). `also` (NULL: none) is made in the same transaction, if its revision allows. */
+int cluster_change(const char *name, int (*fn)(struct volume *fresh, void *arg, struct problem *why),
+                   void *arg, const struct store_change *also, struct problem *why);
 /* Removes a host that is down and has no brick. */
 int cluster_remove_host(const char *host, struct problem *why);
 

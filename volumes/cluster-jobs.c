@@ -7,29 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <urcu.h>
 
 #include "base/gfid.h"
 #include "base/thread.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
-#include "volumes/cluster-bricks.h"
-#include "volumes/cluster-look.h"
-#include "volumes/cluster-place.h"
+#include "volumes/cluster-change.h"
+#include "volumes/cluster-jobs-internal.h"
 #include "volumes/cluster.h"
+#include "volumes/rebalance.h"
+#include "volumes/volume-task.h"
 #include "volumes/volumes.h"
-
-enum { HEAL_LOOK_S = 2 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned running;
 static bool is_ending;
 
-/* A job that this host owns. */
-struct job {
-    char id[GFID_TEXT_SIZE], host[256];
+static const struct job_kind {
+    const char *name;
+    const char *subject; /* the member of the record that names the subject */
+    void (*run)(const struct cluster_job *j);
+} kinds[] = {
+    {"drain", "host", job_drain_run},
+    {"rebalance", "volume", job_rebalance_run},
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -78,9 +80,8 @@ is_job_running(const json_t *record)
     return strcmp(job_text(record, "state"), "running") == 0;
 }
 
-/* Changes members of a record that is still running. Returns false if the job is to end. */
-static bool
-update_job(const char *id, json_t *members)
+bool
+cluster_job_update(const char *id, json_t *members)
 {
     struct problem why = {0};
     bool goes_on = false;
@@ -103,144 +104,21 @@ update_job(const char *id, json_t *members)
     return goes_on && !why.err;
 }
 
-static void
-finish_job(const char *id, const char *state, const char *text)
+void
+cluster_job_finish(const char *id, const char *state, const char *text)
 {
-    (void)update_job(id, json_pack("{ss ss sI}", "state", state, "text", text, "ended",
+    (void)cluster_job_update(id, json_pack("{ss ss sI}", "state", state, "text", text, "ended",
                                    (json_int_t)time(NULL)));
     log_event(LOG_INFO, NULL, "job-ended", "job %s: %s%s%s", id, state, *text ? ": " : "", text);
 }
 
-/* ---- drain ----------------------------------------------------------------------------------- */
-
-static bool
-job_goes_on(void)
+bool
+cluster_job_goes_on(void)
 {
     pthread_mutex_lock(&lock);
     bool is = !is_ending;
     pthread_mutex_unlock(&lock);
     return is;
-}
-
-struct drain_look {
-    const char *host;
-    json_int_t left;
-    char volume[VOLUME_NAME_MAX + 1]; /* the first with a brick there; "": none */
-};
-
-static void
-look_at_volume(const struct volume *v, void *arg)
-{
-    struct drain_look *d = arg;
-
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        if (strcmp(v->bricks[i].host, d->host) != 0)
-            continue;
-        d->left++;
-        if (!*d->volume)
-            snprintf(d->volume, sizeof d->volume, "%s", v->name);
-    }
-}
-
-/* Returns true if no brick of the volume has an object that others missed. */
-static bool
-is_volume_healed(const char *name)
-{
-    json_t *args = json_pack("{ss ss}", "name", name, "what", "info"), *out = NULL, *brick;
-    struct problem why;
-    bool is_well = cluster_look("volume-heal", args, &out, &why) == 0;
-    size_t i;
-
-    json_array_foreach(json_object_get(out, "bricks"), i, brick)
-    {
-        const json_t *count = json_object_get(brick, "count");
-
-        is_well &= json_is_integer(count) && json_integer_value(count) == 0;
-    }
-    json_decref(out);
-    json_decref(args);
-    return is_well;
-}
-
-/* Replaces the first brick of the volume on the host. */
-static int
-drain_brick(const char *volume, const char *host, struct problem *why)
-{
-    struct volume *v = volumes_find(volume, why), *to = v ? volume_new("bricks", 1, false) : NULL;
-    char from[VOLUME_BRICK_PATH_MAX + 300] = "";
-    unsigned i = 0;
-    int err = to ? 0 : v ? problem_no_memory(why) : why->err;
-
-    while (!err && i < v->brick_count && strcmp(v->bricks[i].host, host) != 0)
-        i++;
-    if (!err && i < v->brick_count) {
-        snprintf(from, sizeof from, "%s:%s", v->bricks[i].host, v->bricks[i].path);
-        err = cluster_place_other(v, i, to, why);
-        err = err ? err : cluster_replace_brick(volume, from, to, why);
-        if (!err)
-            log_event(LOG_INFO, NULL, "job-brick", "volume %s: %s replaced by %s:%s", volume, from,
-                      to->bricks[0].host, to->bricks[0].path);
-    }
-    volume_free(v);
-    volume_free(to);
-    return err;
-}
-
-/* Waits until the volume is healed. Returns false if the job is to end. */
-static bool
-await_heal(const struct job *j, const char *volume)
-{
-    while (!is_volume_healed(volume)) {
-        char text[VOLUME_NAME_MAX + 64];
-
-        snprintf(text, sizeof text, "volume %s is being healed", volume);
-        if (!job_goes_on() || !update_job(j->id, json_pack("{ss}", "text", text)))
-            return false;
-        sleep(HEAL_LOOK_S);
-    }
-    return true;
-}
-
-/* Tells whether a step may succeed later without the operator: a host was down, or bricks were not equal. */
-static bool
-may_pass(int err)
-{
-    return err == -EHOSTUNREACH || err == -ETIMEDOUT || err == -EBUSY;
-}
-
-static void
-drain_host(const struct job *j)
-{
-    json_int_t total = 0;
-
-    while (job_goes_on()) {
-        struct drain_look d = {.host = j->host};
-        struct problem why;
-
-        volumes_each(look_at_volume, &d);
-        total = total ? total : d.left;
-        if (!update_job(j->id, json_pack("{sI sI ss}", "done", total - d.left, "total", total, "text", "")))
-            return;
-        if (!*d.volume) {
-            finish_job(j->id, "done", "");
-            return;
-        }
-        int err = drain_brick(d.volume, j->host, &why);
-        if (err == -EAGAIN)
-            return; /* without the store; the next owner goes on when it is back */
-        if (err && !may_pass(err)) {
-            finish_job(j->id, "failed", why.wrong);
-            return;
-        }
-        if (err) {
-            if (!update_job(j->id, json_pack("{ss}", "text", why.wrong)))
-                return;
-            sleep(HEAL_LOOK_S);
-            continue;
-        }
-        if (!await_heal(j, d.volume))
-            return;
-    }
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */
@@ -251,19 +129,44 @@ owner_key(char key[64], const char *id)
     snprintf(key, 64, "job-owner/%.40s", id);
 }
 
+int
+cluster_job_check_owner(const char *id, struct problem *why)
+{
+    char key[64], *text;
+    int64_t revision;
+
+    owner_key(key, id);
+    if (cluster_check_store(why) || store_get(cluster_store(), key, &text, &revision, why))
+        return why->err;
+    bool is_own = text && strcmp(text, brick_host_own()) == 0;
+    free(text);
+    return is_own ? 0 : problem_set(why, -EPERM, "another host owns job %.40s", id);
+}
+
+static const struct job_kind *
+kind_of_job(const json_t *record)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].name, job_text(record, "kind")) == 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
 static void *
 job_run(void *arg)
 {
-    struct job *j = arg;
+    struct cluster_job *j = arg;
     char key[64];
     const struct store_change c = {key, NULL, STORE_ANY_REVISION, 0};
     struct problem why;
 
     rcu_register_thread();
-    log_event(LOG_INFO, NULL, "job-begins", "job %s: host %s is drained", j->id, j->host);
-    drain_host(j);
+    log_event(LOG_INFO, NULL, "job-begins", "job %s: %s of %s", j->id, j->kind->name, j->subject);
+    j->kind->run(j);
     owner_key(key, j->id);
-    (void)store_change(cluster_store(), &c, 1, NULL, &why); /* else the lease releases the job */
+    if (cluster_job_check_owner(j->id, &why) == 0)
+        (void)store_change(cluster_store(), &c, 1, NULL, &why); /* else the lease releases the job */
     rcu_unregister_thread();
     pthread_mutex_lock(&lock);
     running--;
@@ -274,11 +177,11 @@ job_run(void *arg)
 }
 
 static void
-claim_job(const char *id, const char *host)
+claim_job(const char *id, const struct job_kind *kind, const char *subject)
 {
     char key[64];
     const struct store_change c = {key, brick_host_own(), 0, cluster_lease()};
-    struct job *j = calloc(1, sizeof *j);
+    struct cluster_job *j = calloc(1, sizeof *j);
     struct problem why;
 
     owner_key(key, id);
@@ -287,7 +190,8 @@ claim_job(const char *id, const char *host)
         return;
     }
     snprintf(j->id, sizeof j->id, "%s", id);
-    snprintf(j->host, sizeof j->host, "%s", host);
+    snprintf(j->subject, sizeof j->subject, "%s", subject);
+    j->kind = kind;
     pthread_mutex_lock(&lock);
     running++;
     pthread_mutex_unlock(&lock);
@@ -340,14 +244,17 @@ cluster_jobs_look(void)
     const char *id;
     json_t *record;
 
-    if (!job_goes_on() || !cluster_has_jobs() || read_jobs(&r, &why))
+    if (!cluster_job_goes_on() || !cluster_has_jobs() || read_jobs(&r, &why))
         return;
     json_object_foreach(r.jobs, id, record)
     {
+        const struct job_kind *kind = kind_of_job(record); /* NULL: of a newer kilnd */
+        const char *subject = kind ? job_text(record, kind->subject) : "";
+
         /* a drained host drains itself only if no other host is there to do it: it may be about to end */
-        if (is_job_running(record) && !json_object_get(r.owners, id) && strlen(id) == GFID_TEXT_SIZE - 1 &&
-            strcmp(job_text(record, "host"), brick_host_own()) != 0)
-            claim_job(id, job_text(record, "host"));
+        if (kind && is_job_running(record) && !json_object_get(r.owners, id) &&
+            strlen(id) == GFID_TEXT_SIZE - 1 && strcmp(subject, brick_host_own()) != 0)
+            claim_job(id, kind, subject);
     }
     json_decref(r.jobs);
     json_decref(r.owners);
@@ -365,13 +272,53 @@ cluster_jobs_end(void)
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
+char *
+cluster_job_text(const char *kind, const char *key, const char *subject)
+{
+    json_t *record = json_pack("{ss ss ss si si sI ss}", "kind", kind, key, subject, "state", "running",
+                               "done", 0, "total", 0, "started", (json_int_t)time(NULL), "text", "");
+    char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+
+    json_decref(record);
+    return text;
+}
+
+char *
+cluster_job_ended_text(const char *id, const char *state)
+{
+    struct problem why;
+    int64_t revision;
+    json_t *record = read_job(id, &revision, &why);
+    int err = json_object_set_new(record, "state", json_string(state)) ||
+              json_object_set_new(record, "ended", json_integer((json_int_t)time(NULL)));
+    char *text = record && !err ? json_dumps(record, JSON_COMPACT) : NULL;
+
+    json_decref(record);
+    return text;
+}
+
+int
+cluster_job_begin(const char *kind, const char *key, const char *subject, char id[GFID_TEXT_SIZE],
+                  struct problem *why)
+{
+    char *text = cluster_job_text(kind, key, subject);
+    json_t *record = text ? json_loads(text, 0, NULL) : NULL;
+    struct gfid g;
+
+    gfid_random(&g);
+    gfid_text(&g, id);
+    int err = write_job(id, record, 0, why);
+    json_decref(record);
+    free(text);
+    return err;
+}
+
 int
 cluster_jobs_drain(const char *host, char *id, struct problem *why)
 {
     struct jobs_reading r;
     const char *other;
     json_t *record;
-    struct gfid g;
 
     if (cluster_check_store(why) || cluster_check_host(host, why) || read_jobs(&r, why))
         return why->err;
@@ -387,13 +334,7 @@ cluster_jobs_drain(const char *host, char *id, struct problem *why)
     json_decref(r.owners);
     if (why->err)
         return why->err;
-    gfid_random(&g);
-    gfid_text(&g, id);
-    record = json_pack("{ss ss ss si si sI ss}", "kind", "drain", "host", host, "state", "running", "done", 0,
-                       "total", 0, "started", (json_int_t)time(NULL), "text", "");
-    int err = write_job(id, record, 0, why);
-    json_decref(record);
-    return err;
+    return cluster_job_begin("drain", "host", host, id, why);
 }
 
 int
@@ -420,6 +361,22 @@ cluster_jobs_list(json_t **out, struct problem *why)
     return 0;
 }
 
+/* kiln-heal follows the task of the volume, so a rebalance is stopped there. */
+static int
+stop_rebalance(const json_t *record, struct problem *why)
+{
+    const char *volume = job_text(record, "volume");
+    int64_t from;
+    struct volume *v = cluster_read_volume(volume, &from, why);
+    bool is_drain = v && v->task && strcmp(volume_task_kind(v), TASK_DRAIN) == 0;
+
+    if (!v)
+        return why->err;
+    bool is_running = volume_task_is_running(v);
+    volume_free(v);
+    return is_running ? rebalance_stop(volume, is_drain, why) : 0;
+}
+
 int
 cluster_jobs_stop(const char *id, struct problem *why)
 {
@@ -429,13 +386,25 @@ cluster_jobs_stop(const char *id, struct problem *why)
     if (!record)
         return why->err;
     int err = 0;
-    if (!is_job_running(record)) {
+    if (!is_job_running(record))
         err = problem_set(why, -EINVAL, "job %.40s is not running: it is %s", id, job_text(record, "state"));
-    } else {
-        json_object_set_new(record, "state", json_string("stopped"));
-        json_object_set_new(record, "ended", json_integer((json_int_t)time(NULL)));
-        err = write_job(id, record, revision, why);
-    }
+    else if (strcmp(job_text(record, "kind"), "rebalance") == 0)
+        err = stop_rebalance(record, why);
     json_decref(record);
+    if (!err)
+        (void)cluster_job_update(id,
+                                 json_pack("{ss sI}", "state", "stopped", "ended", (json_int_t)time(NULL)));
     return err;
+}
+
+json_t *
+cluster_jobs_progress(const char *id)
+{
+    struct problem why;
+    int64_t revision;
+    json_t *record = read_job(id, &revision, &why);
+    json_t *look = json_incref(json_object_get(record, "look"));
+
+    json_decref(record);
+    return look;
 }

@@ -49,6 +49,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster-change.h \
 	volumes/cluster-identity.c \
 	volumes/cluster-identity.h \
+	volumes/cluster-jobs-internal.h \
 	volumes/cluster-jobs.c \
 	volumes/cluster-jobs.h \
 	volumes/cluster-look.c \
@@ -73,6 +74,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/healer.c \
 	volumes/healer.h \
 	volumes/verb-heal.c \
+	volumes/job-drain.c \
+	volumes/job-rebalance.c \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \

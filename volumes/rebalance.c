@@ -8,9 +8,14 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "base/gfid.h"
 #include "base/thread.h"
 #include "log/log.h"
+#include "volumes/brick-host.h"
 #include "volumes/brick-plan.h"
+#include "volumes/cluster-change.h"
+#include "volumes/cluster-jobs.h"
+#include "volumes/cluster.h"
 #include "volumes/healer.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volume-options.h"
@@ -67,7 +72,8 @@ rebalance_follow(const char *volume)
     struct volume *v = volumes_find(volume, &why);
 
     task_key(volume, key);
-    if (!v || v->status != VOLUME_STARTED || !volume_task_is_running(v)) {
+    if (!v || v->status != VOLUME_STARTED || !volume_task_is_running(v) ||
+        (cluster_is_on() && !cluster_jobs_does_task(v))) {
         snprintf(drop, sizeof drop, "{\"do\":\"drop-rebalance\",\"name\":\"%.*s\"}", VOLUME_NAME_MAX, volume);
         healer_take_away(key, drop);
     } else {
@@ -100,6 +106,34 @@ take_end(struct volume *fresh, void *arg, struct problem *why)
     return volume_task_end(fresh, state, end->look) ? problem_no_memory(why) : 0;
 }
 
+/* Ends the task of a volume of the store and the record of its job in one transaction. */
+static int
+end_with_job(const char *volume, const char *job_state, int (*fn)(struct volume *, void *, struct problem *),
+             void *arg, struct problem *why)
+{
+    int64_t revision;
+    struct volume *v = cluster_read_volume(volume, &revision, why);
+    const char *id = v ? volume_task_job(v) : NULL;
+    char key[64], *text = id ? cluster_job_ended_text(id, job_state) : NULL;
+
+    if (!v)
+        return why->err;
+    snprintf(key, sizeof key, "jobs/%.40s", id ? id : "");
+    const struct store_change record = {key, text, STORE_ANY_REVISION, 0};
+    int err = cluster_change(volume, fn, arg, text ? &record : NULL, why);
+    free(text);
+    volume_free(v);
+    return err;
+}
+
+static int
+end_task(const char *volume, const char *job_state, int (*fn)(struct volume *, void *, struct problem *),
+         void *arg, struct problem *why)
+{
+    return cluster_is_on() ? end_with_job(volume, job_state, fn, arg, why)
+                           : volumes_change(volume, fn, arg, why);
+}
+
 static bool
 savers_must_end(void)
 {
@@ -109,17 +143,26 @@ savers_must_end(void)
     return is;
 }
 
-/* A save that kilnd's end prevents is no loss: the next kilnd begins the task again, which then finds
- * nothing to do. */
+/* Another operation has the volume, or the store does not answer. */
+static bool
+may_save_later(int err)
+{
+    return err == -EBUSY || err == -EAGAIN;
+}
+
+/* A save that kilnd's end prevents is no loss: the next kilnd, or the next owner of the job, begins the task
+ * again, which then finds nothing to do. */
 static void
 save_end(struct task_end *end)
 {
+    const char *state = json_string_value(json_object_get(end->look, "state"));
+    const char *job_state = state && strcmp(state, "completed") == 0 ? "done" : "failed";
     struct problem why;
     int err;
 
-    while ((err = volumes_change(end->volume, take_end, end, &why)) == -EBUSY && !savers_must_end())
+    while (may_save_later(err = end_task(end->volume, job_state, take_end, end, &why)) && !savers_must_end())
         usleep(AGAIN_MS * 1000);
-    if (err && err != -EALREADY && err != -ENOENT && err != -EBUSY)
+    if (err && err != -EALREADY && err != -ENOENT && !may_save_later(err))
         log_event(LOG_ERROR, NULL, "rebalance-save", "volume %s: the end of its rebalance is not saved: %s",
                   end->volume, why.wrong);
 }
@@ -207,6 +250,7 @@ rebalance_end(void)
 struct beginning {
     const char *kind;
     const struct volume *removed; /* NULL: no drain */
+    const char *job;              /* NULL: no store */
 };
 
 static int
@@ -256,33 +300,59 @@ begin_task(struct volume *fresh, void *arg, struct problem *why)
     if (err || (err = check_no_drain(fresh, why)))
         return err;
     if (!b->removed)
-        return volume_task_begin(fresh, b->kind, NULL) ? problem_no_memory(why) : 0;
+        return volume_task_begin(fresh, b->kind, NULL, b->job) ? problem_no_memory(why) : 0;
     err = brick_plan_remove(&plan, fresh, b->removed, 0, why);
-    if (!err && volume_task_begin(fresh, b->kind, plan.leaves))
+    if (!err && volume_task_begin(fresh, b->kind, plan.leaves, b->job))
         err = problem_no_memory(why);
     brick_plan_end(&plan);
     return err;
 }
 
+/* The task and the job that does it begin in one transaction. */
+static int
+begin_job(const char *volume, struct beginning *b, struct problem *why)
+{
+    char id[GFID_TEXT_SIZE], key[64], *text = cluster_job_text("rebalance", "volume", volume);
+    const struct store_change record = {key, text, 0, 0};
+    struct gfid g;
+
+    if (!text)
+        return problem_no_memory(why);
+    gfid_random(&g);
+    snprintf(key, sizeof key, "jobs/%s", gfid_text(&g, id));
+    b->job = id;
+    int err = cluster_change(volume, begin_task, b, &record, why);
+    free(text);
+    if (!err)
+        cluster_jobs_look();
+    return err;
+}
+
+static int
+begin(const char *volume, struct beginning *b, struct problem *why)
+{
+    if (cluster_is_on() && cluster_check_store(why))
+        return why->err;
+    await_savers();
+    return cluster_is_on() ? begin_job(volume, b, why) : volumes_change(volume, begin_task, b, why);
+}
+
 int
 rebalance_start(const char *volume, const char *kind, struct problem *why)
 {
-    await_savers();
-    return volumes_change(volume, begin_task, &(struct beginning){.kind = kind}, why);
+    return begin(volume, &(struct beginning){.kind = kind}, why);
 }
 
 int
 rebalance_start_drain(const char *volume, const struct volume *removed, struct problem *why)
 {
-    await_savers();
-    return volumes_change(volume, begin_task, &(struct beginning){TASK_DRAIN, removed}, why);
+    return begin(volume, &(struct beginning){TASK_DRAIN, removed, NULL}, why);
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-/* Returns the progress that the process reports, a new reference; NULL: it does not answer. */
-static json_t *
-ask_progress(const char *volume)
+json_t *
+rebalance_progress(const char *volume)
 {
     json_t *question = json_pack("{ss ss}", "do", "progress", "name", volume), *answer = NULL;
 
@@ -299,8 +369,11 @@ list_leaving(const struct volume *v)
     json_t *list = json_array();
 
     for (unsigned i = 0; i < v->brick_count; i++) {
+        const struct volume_brick *b = &v->bricks[i];
+
         if (volume_task_leaves(v, i))
-            json_array_append_new(list, json_string(v->bricks[i].path));
+            json_array_append_new(list, *b->host && cluster_is_on() ? json_sprintf("%s:%s", b->host, b->path)
+                                                                    : json_string(b->path));
     }
     return list;
 }
@@ -312,7 +385,8 @@ rebalance_status(const struct volume *v)
         return NULL;
     bool is_running = volume_task_is_running(v);
     json_t *look = is_running && v->status == VOLUME_STARTED
-                       ? ask_progress(v->name)
+                       ? (cluster_is_on() ? cluster_jobs_progress(volume_task_job(v))
+                                          : rebalance_progress(v->name))
                        : json_incref(json_object_get(v->task, "look"));
     const char *at = json_string_value(json_object_get(look, "state"));
     const char *state = volume_task_state(v);
@@ -348,14 +422,25 @@ stop_task(struct volume *fresh, void *arg, struct problem *why)
     return why->err;
 }
 
+/* Returns the volume as it is after the last change, of any host. */
+static struct volume *
+find_now(const char *volume, struct problem *why)
+{
+    int64_t revision;
+
+    return cluster_is_on() ? cluster_read_volume(volume, &revision, why) : volumes_find(volume, why);
+}
+
 int
 rebalance_stop(const char *volume, bool is_drain, struct problem *why)
 {
+    if (cluster_is_on() && cluster_check_store(why))
+        return why->err;
     await_savers();
-    struct volume *v = volumes_find(volume, why);
+    struct volume *v = find_now(volume, why);
     json_t *status = v ? rebalance_status(v) : NULL;
     struct stopping s = {is_drain, json_object_get(status, "look")};
-    int err = v ? volumes_change(volume, stop_task, &s, why) : why->err;
+    int err = v ? end_task(volume, "stopped", stop_task, &s, why) : why->err;
 
     json_decref(status);
     volume_free(v);
@@ -372,7 +457,7 @@ check_drained_bricks(const struct volume *v, const struct volume *removed, struc
     for (unsigned i = 0; i < v->brick_count; i++)
         leaving += volume_task_leaves(v, i);
     for (unsigned i = 0; i < removed->brick_count; i++) {
-        int at = volume_find_brick(v, removed->bricks[i].path);
+        int at = brick_host_find_same(v, &removed->bricks[i]);
 
         named += at >= 0 && volume_task_leaves(v, (unsigned)at);
     }
@@ -389,8 +474,10 @@ check_drained_bricks(const struct volume *v, const struct volume *removed, struc
 int
 rebalance_check_drained(const char *volume, const struct volume *removed, struct problem *why)
 {
+    if (cluster_is_on() && cluster_check_store(why))
+        return why->err;
     await_savers();
-    struct volume *v = volumes_find(volume, why);
+    struct volume *v = find_now(volume, why);
     int err = v ? check_drained_bricks(v, removed, why) : why->err;
 
     volume_free(v);

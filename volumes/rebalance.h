@@ -5,6 +5,8 @@
  *     start ──▶ task saved: running ──▶ message to kiln-heal ──▶ the walk ──▶ "ended" ──▶ saved: completed
  *                                             ▲ sent again to each new kiln-heal
  *
+ * With a store the task is done by one host at a time, the owner of a job (cluster-jobs.h).
+ *
  * Threads: rebalance_follow() is called as healer_follow() is; the other functions by any thread that may
  * call the operations of volumes.h. */
 #ifndef KILN_VOLUMES_REBALANCE_H
@@ -31,6 +33,8 @@ int rebalance_start(const char *volume, const char *kind, struct problem *why);
 int rebalance_start_drain(const char *volume, const struct volume *removed, struct problem *why);
 /* Stops the running task; a drain that has ended, too. `is_drain`: the kind that is meant. */
 int rebalance_stop(const char *volume, bool is_drain, struct problem *why);
+/* Returns the progress that this host's process reports, a new reference; NULL: it does not answer. */
+json_t *rebalance_progress(const char *volume);
 /* Returns the task with its progress, a new reference: {"kind", "state", "look"}. NULL: no task so far, or
  * no memory. Waits for the process. */
 json_t *rebalance_status(const struct volume *v);

@@ -793,7 +793,7 @@ START_TEST(a_drain_comes_back_and_names_its_subvolume)
 
     v->replica = 1;
     ck_assert(!volume_task_kind(v) && !volume_task_is_running(v) && !volume_task_leaves(v, 1));
-    ck_assert_int_eq(volume_task_begin(v, TASK_DRAIN, (const bool[]){false, true, false}), 0);
+    ck_assert_int_eq(volume_task_begin(v, TASK_DRAIN, (const bool[]){false, true, false}, NULL), 0);
     json_t *json = volume_to_json(v);
     struct volume *back = volume_from_json(json, &why);
     ck_assert_msg(back != NULL, "%s", why.wrong);

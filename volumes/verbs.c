@@ -177,7 +177,7 @@ static const struct {
     /* of a daemon without --state; NULL: such a daemon refuses the verb */
     int (*run_of_process)(json_t *args, json_t **out, struct problem *why);
     /* with a store: how the verb runs for volumes of several hosts */
-    enum { BY_THIS_HOST, BY_ALL_HOSTS, NOT_OF_HOSTS } of_hosts;
+    enum { BY_THIS_HOST, BY_ALL_HOSTS } of_hosts;
     const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
     {"host-drain", verb_host_drain, NULL, BY_THIS_HOST, NULL},
@@ -196,7 +196,7 @@ static const struct {
     {"volume-clear-locks", verb_clear_locks, NULL, BY_ALL_HOSTS, NULL},
     {"volume-create", verb_create, NULL, BY_THIS_HOST, "create"},
     {"volume-delete", verb_delete, NULL, BY_THIS_HOST, "delete"},
-    {"volume-drain", verb_drain, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-drain", verb_drain, NULL, BY_THIS_HOST, NULL},
     {"volume-get", verb_get, NULL, BY_THIS_HOST, NULL},
     {"volume-heal", verb_heal, NULL, BY_ALL_HOSTS, NULL},
     {"volume-info", verb_info, NULL, BY_THIS_HOST, NULL},
@@ -205,7 +205,7 @@ static const struct {
     {"volume-mount", verb_mount, NULL, BY_THIS_HOST, NULL},
     {"volume-profile", verb_profile, verb_process_profile, BY_ALL_HOSTS, NULL},
     {"volume-quota", verb_quota, NULL, BY_THIS_HOST, NULL},
-    {"volume-rebalance", verb_rebalance, NULL, NOT_OF_HOSTS, NULL},
+    {"volume-rebalance", verb_rebalance, NULL, BY_THIS_HOST, NULL},
     {"volume-remove-brick", verb_remove_bricks, NULL, BY_THIS_HOST, "remove-brick"},
     {"volume-replace-brick", verb_replace_brick, NULL, BY_THIS_HOST, "replace-brick"},
     {"volume-reset", verb_reset, NULL, BY_THIS_HOST, "reset"},
@@ -237,11 +237,7 @@ run_for_volumes(size_t verb, json_t *args, json_t **out, struct problem *why)
 {
     if (!cluster_is_on() || verbs[verb].of_hosts == BY_THIS_HOST)
         return verbs[verb].run(args, out, why);
-    if (verbs[verb].of_hosts == BY_ALL_HOSTS)
-        return cluster_look(verbs[verb].name, args, out, why);
-    problem_set(why, -EOPNOTSUPP, "%s is not built for volumes of a store", verbs[verb].name);
-    problem_expected(why, "a kilnd without --store");
-    return why->err;
+    return cluster_look(verbs[verb].name, args, out, why);
 }
 
 static int

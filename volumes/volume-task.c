@@ -28,6 +28,12 @@ volume_task_number(const struct volume *v)
     return json_integer_value(json_object_get(v->task, "number"));
 }
 
+const char *
+volume_task_job(const struct volume *v)
+{
+    return json_string_value(json_object_get(v->task, "job"));
+}
+
 bool
 volume_task_is_running(const struct volume *v)
 {
@@ -51,7 +57,7 @@ volume_task_leaves(const struct volume *v, unsigned brick)
 }
 
 int
-volume_task_begin(struct volume *v, const char *kind, const bool *leaving)
+volume_task_begin(struct volume *v, const char *kind, const bool *leaving, const char *job)
 {
     json_t *ids = json_array();
 
@@ -59,8 +65,8 @@ volume_task_begin(struct volume *v, const char *kind, const bool *leaving)
         if (leaving[i] && json_array_append_new(ids, json_integer(v->bricks[i].id)))
             return -ENOMEM;
     }
-    json_t *task = json_pack("{ss ss sI so}", "kind", kind, "state", TASK_RUNNING, "number",
-                             volume_task_number(v) + 1, "leaving", ids);
+    json_t *task = json_pack("{ss ss sI so ss*}", "kind", kind, "state", TASK_RUNNING, "number",
+                             volume_task_number(v) + 1, "leaving", ids, "job", job);
     if (!task)
         return -ENOMEM;
     json_decref(v->task);
@@ -93,11 +99,12 @@ volume_task_check(const json_t *task, struct problem *why)
     static const char *const states[] = {TASK_RUNNING, TASK_STOPPED, "completed", "failed", NULL};
     const char *kind = json_string_value(json_object_get(task, "kind"));
     const char *state = json_string_value(json_object_get(task, "state"));
-    const json_t *look = json_object_get(task, "look");
+    const json_t *look = json_object_get(task, "look"), *job = json_object_get(task, "job");
 
     if (!kind || !is_task_word(kind, kinds) || !state || !is_task_word(state, states) ||
         !json_is_integer(json_object_get(task, "number")) ||
-        !json_is_array(json_object_get(task, "leaving")) || (look && !json_is_object(look)))
+        !json_is_array(json_object_get(task, "leaving")) || (job && !json_is_string(job)) ||
+        (look && !json_is_object(look)))
         return problem_set(why, -EINVAL, "\"task\" is no task: expected kind, state, number and leaving");
     return 0;
 }

@@ -308,9 +308,8 @@ restore_bricks(const struct brick_plan *plan, const struct volume *now)
         log_event(LOG_ERROR, NULL, "volume-bricks-back-again", "volume %s: %s", now->name, why.wrong);
 }
 
-/* Tells whether the plan only removes bricks of a started volume that a rebalance has drained. */
-static bool
-is_removal_of_drained(const struct brick_plan *plan, const struct volume *now)
+bool
+volumes_removes_drained(const struct brick_plan *plan, const struct volume *now)
 {
     bool is = now->status == VOLUME_STARTED && !volume_task_is_running(now) && !plan->is_fewer_replicas;
 
@@ -333,9 +332,8 @@ has_clients(const struct volume *v, unsigned brick)
     return has;
 }
 
-/* Detaches drained bricks that are no bricks of the volume any more. */
-static void
-detach_drained(const struct volume *old, const bool *leaves)
+void
+volumes_detach_drained(const struct volume *old, const bool *leaves)
 {
     struct problem why;
     bool has = true;
@@ -359,7 +357,7 @@ static int
 do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
-    const bool is_drained = is_removal_of_drained(plan, e->now);
+    const bool is_drained = volumes_removes_drained(plan, e->now);
 
     /* Checks run first, so that a refused operation does not disturb clients. */
     if (check_leaving(plan, e->now, NULL, why) || check_new_places(plan, why) ||
@@ -375,10 +373,8 @@ do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
     return err;
 }
 
-/* Refuses a change of bricks during a rebalance, and between a drain and the removal of its bricks, unless
- * the change is this removal. The new volume has no task. */
-static int
-check_no_task(const struct volume *now, struct brick_plan *plan, struct problem *why)
+int
+volumes_check_task(const struct volume *now, struct brick_plan *plan, struct problem *why)
 {
     bool is_removal = true;
 
@@ -403,13 +399,13 @@ check_no_task(const struct volume *now, struct brick_plan *plan, struct problem 
 static int
 run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
 {
-    err = err ? err : check_no_task(e->now, plan, why);
+    err = err ? err : volumes_check_task(e->now, plan, why);
     err = err ? err : volumes_reserve_paths(e, plan->fresh, why);
     if (!err) {
         err = do_plan(e, plan, why);
         (void)volumes_reserve_paths(e, NULL, why);
     }
-    struct volume *old = !err && is_removal_of_drained(plan, e->now) ? volume_copy(e->now) : NULL;
+    struct volume *old = !err && volumes_removes_drained(plan, e->now) ? volume_copy(e->now) : NULL;
     if (!err) {
         log_event(LOG_INFO, NULL, "volume-bricks", "volume %s has %u bricks, replica %u", plan->fresh->name,
                   plan->fresh->brick_count, plan->fresh->replica);
@@ -417,7 +413,7 @@ run_plan(struct entry *e, struct brick_plan *plan, int err, struct problem *why)
         plan->fresh = NULL;
     }
     if (old)
-        detach_drained(old, plan->leaves);
+        volumes_detach_drained(old, plan->leaves);
     volume_free(old);
     brick_plan_end(plan);
     volumes_release(e);

@@ -56,6 +56,14 @@ void volumes_undo_coming(const struct volume *old, const struct volume *fresh);
 /* Checks that no data is only on the leaving bricks of this host. */
 int volumes_check_leaving_here(const struct volume *now, const struct brick_plan *plan,
                                const bool *was_served, struct problem *why);
+/* Refuses a change of bricks during a rebalance, and between a drain and the removal of its bricks, unless
+ * the change is this removal. The new volume of the plan gets no task. Returns 0 or -EBUSY with *why. */
+int volumes_check_task(const struct volume *now, struct brick_plan *plan, struct problem *why);
+/* Tells whether the plan only removes bricks of a started volume that a rebalance has drained. */
+bool volumes_removes_drained(const struct brick_plan *plan, const struct volume *now);
+/* Detaches drained bricks that are no bricks of the volume any more, when their clients have gone, or after
+ * some seconds. */
+void volumes_detach_drained(const struct volume *old, const bool *leaves);
 /* Runs the hook `prepare` of struct volumes_hooks. */
 int volumes_prepare(struct volfile *file, char *error, size_t error_size);
 

@@ -18,6 +18,7 @@
 #include "volumes/brick-jobs.h"
 #include "volumes/quota.h"
 #include "volumes/volume-options.h"
+#include "volumes/volume-task.h"
 #include "volumes/volumes-internal.h"
 
 static bool
@@ -33,15 +34,23 @@ is_attached(const struct volume_brick *b)
 static void
 detach_leaving(const struct volume *old, const struct volume *fresh, bool restarts)
 {
-    bool only[VOLUME_BRICKS_MAX] = {false}, has_any = false;
+    bool only[VOLUME_BRICKS_MAX] = {false}, drained[VOLUME_BRICKS_MAX] = {false};
+    bool has_any = false, has_drained = false;
     const bool stays = fresh && fresh->status == VOLUME_STARTED && !restarts;
 
     for (unsigned i = 0; i < old->brick_count && old->status == VOLUME_STARTED; i++) {
         only[i] = brick_host_is_here(&old->bricks[i]) && !(stays && brick_host_has(fresh, &old->bricks[i]));
         has_any |= only[i];
     }
-    if (has_any)
-        brick_jobs_detach(old, only);
+    if (!has_any)
+        return;
+    for (unsigned i = 0; i < old->brick_count; i++) {
+        drained[i] = only[i] && stays && volume_task_leaves(old, i);
+        has_drained |= drained[i];
+    }
+    if (has_drained)
+        volumes_detach_drained(old, drained);
+    brick_jobs_detach(old, only); /* bricks that are detached already are no error */
 }
 
 /* Returns true if bricks were attached. */
