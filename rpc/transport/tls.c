@@ -196,10 +196,10 @@ static const struct {
     int alert;
     const char *words;
 } alert_words[] = {
-    {SSL_AD_BAD_CERTIFICATE, "our certificate cannot be read or verified"},
+    {SSL_AD_BAD_CERTIFICATE, "our certificate is not yet valid by the peer's clock, or cannot be verified"},
     {SSL_AD_UNSUPPORTED_CERTIFICATE, "our certificate is not made for this use"},
     {SSL_AD_CERTIFICATE_REVOKED, "our certificate is revoked"},
-    {SSL_AD_CERTIFICATE_EXPIRED, "our certificate has expired or is not yet valid"},
+    {SSL_AD_CERTIFICATE_EXPIRED, "our certificate has expired"},
     {SSL_AD_CERTIFICATE_UNKNOWN, "our certificate is not accepted"},
     {SSL_AD_UNKNOWN_CA, "our certificate's authority is not on the peer's list"},
     {TLS13_AD_CERTIFICATE_REQUIRED, "we have presented no certificate"},

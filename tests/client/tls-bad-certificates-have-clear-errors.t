@@ -18,7 +18,8 @@ tls_ca ca
 tls_ca strangers
 tls_cert server
 tls_cert client
-tls_cert expired ca -1
+tls_cert_dated expired "2 days ago" "1 day ago"
+tls_cert_dated early "2 days" "9 days"
 tls_cert stranger strangers
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 5 -subj /CN=own \
     -keyout "$tls_dir/own.key" -out "$tls_dir/own.pem" 2>/dev/null
@@ -31,7 +32,7 @@ volume_daemon=
 brick=${volume_bricks[v]}
 log=$T/log/both.log
 mapfile -t xlator_options < <(tls_options v-server server)
-xlator_options+=("v-server.transport.socket.ssl-crl-path=$tls_dir/crl" "v-server.auth.login.$brick.ssl-allow=client,exp*,own,str*,server")
+xlator_options+=("v-server.transport.socket.ssl-crl-path=$tls_dir/crl" "v-server.auth.login.$brick.ssl-allow=client,exp*,ear*,own,str*,server")
 
 # An empty list of revoked certificates of the CA.
 mkdir "$tls_dir/crl"
@@ -83,6 +84,8 @@ t "both mounts are written to" serves first
 t "a plain mount of the volume with TLS is refused at the login" mount_fails "demands TLS" v
 t "a TLS mount of the plain volume in the same kilnd is refused at the login" mount_fails "has no TLS" plain client
 t "an expired certificate is named" mount_fails "CN=expired): our certificate has expired" v expired
+t "a certificate that a wrong clock makes too early is named" \
+    mount_fails "CN=early): our certificate is not yet valid by the peer's clock" v early
 t "a certificate of another authority is named" mount_fails "CN=stranger): our certificate's authority" v stranger
 t "a self-signed certificate is named" mount_fails "CN=own)" v own
 t "a brick that the mount's authorities do not know is named" \
@@ -91,7 +94,8 @@ t "a missing certificate file is named" mount_fails "$tls_dir/nobody.pem: No suc
 t "a missing list of authorities is named" mount_fails "$tls_dir/none.ca: No such file" v client none
 tls_cert guest
 t "a name that auth.ssl-allow does not list is refused" mount_fails "authentication failed" v guest
-for reason in 'CN=expired, issued by CN=ca: certificate has expired' 'CN=stranger, .*unable to get local issuer' \
+for reason in 'CN=expired, issued by CN=ca: certificate has expired' \
+    'CN=early, issued by CN=ca: certificate is not yet valid' 'CN=stranger, .*unable to get local issuer' \
     'CN=own, .*self-signed'; do
     t "kilnd logs the mount's address and the reason: $reason" \
         grep -qE "TLS connection from 127.0.0.1:[0-9]+ failed: the peer's certificate $reason" "$log"
