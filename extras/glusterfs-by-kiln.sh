@@ -50,7 +50,7 @@ takes_value() {
         --volfile | --volfile-server | --volfile-server-port | --volfile-server-transport | --volfile-id | --volume-name) ;;
         --log-file | --log-level | --log-format | --log-buf-size | --log-flush-timeout | --logger | --pid-file | --process-name) ;;
         --xlator-option | --subdir-mount | --attribute-timeout | --entry-timeout | --negative-timeout | --gid-timeout | --client-pid) ;;
-        --lru-limit | --invalidate-limit | --background-qlen | --congestion-threshold | --oom-score-adj | --fuse-mountopts) ;;
+        --lru-limit | --inode-table-size | --invalidate-limit | --background-qlen | --congestion-threshold | --oom-score-adj | --fuse-mountopts) ;;
         --volfile-max-fetch-attempts | --halo-* | --fuse-dev-eperm-ratelimit-ns) ;;
         *) return 1 ;;
     esac

@@ -450,6 +450,7 @@ const struct mount_option mount_option_rows[] = {
     NO_EFFECT("halo-max-latency", "MS", NULL),
     NO_EFFECT("halo-max-replicas", "N", NULL),
     NO_EFFECT("halo-min-replicas", "N", NULL),
+    NO_EFFECT("inode-table-size", "N", "inode-table-size"),
     NO_EFFECT("invalidate-limit", "N", "invalidate-limit"),
     NO_EFFECT("io-engine", "ENGINE", "io-engine"),
     NO_EFFECT("localtime-logging", NULL, "localtime-logging"),

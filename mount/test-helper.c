@@ -45,7 +45,7 @@ START_TEST(options_that_have_a_meaning_are_handed_on)
         {"nosuid,nodev", "--fuse-mountopts=nosuid --fuse-mountopts=nodev"},
         {"_netdev,noauto,x-systemd.automount,nofail,comment=y", ""},
         {"volume-name=v,client-pid=-1", "--volume-name=v --client-pid=-1"},
-        {"gid-timeout=2,resolve-gids,halo-enabled=yes,lru-limit=5,use-readdirp=no", ""},
+        {"gid-timeout=2,resolve-gids,halo-enabled=yes,lru-limit=5,inode-table-size=9,use-readdirp=no", ""},
         {"", ""},
     };
 

@@ -15,6 +15,8 @@ import stat
 import sys
 
 NAMES = True
+# The stock client of 11 writes 1 as the first word of the layout of a folder that the client has repaired, that of 10 writes 0.
+REPAIRS_ARE_MARKED = "KILN_STOCK_VERSION" in os.environ
 HIDDEN = ("trusted.glusterfs.volume-id", "trusted.glusterfs.mdata")
 
 
@@ -74,6 +76,8 @@ def shown_xattrs(values, paths):
                 continue
             parent, _, name = value.decode().partition("/")
             yield "name=%s:%s" % (paths.get(parent, parent), name)
+        elif key == "trusted.glusterfs.dht" and REPAIRS_ARE_MARKED:
+            yield "layout=" + value[4:].hex()
         elif key == "trusted.glusterfs.dht.linkto":
             yield "to=" + value.rstrip(b"\0").decode().partition("-client-")[2]
         else:

@@ -16,18 +16,20 @@ tls_ca strangers
 tls_cert node
 tls_cert stranger strangers
 # The default folder of all programs of this sandbox.
-mount -t tmpfs kiln-test /usr/lib/ssl
+folder=/usr/lib/ssl
+[[ -z ${KILN_STOCK_VERSION:-} ]] || folder=/etc/ssl
+mount -t tmpfs kiln-test "$folder"
 put_certificate() { # NAME CA FOLDER
     mkdir -p "$3"
     cp "$tls_dir/$1.pem" "$3/glusterfs.pem"
     cp "$tls_dir/$1.key" "$3/glusterfs.key"
     cp "$tls_dir/$2.ca" "$3/glusterfs.ca"
 }
-put_certificate node ca /usr/lib/ssl
+put_certificate node ca "$folder"
 # A host with another certificate.
 put_certificate stranger strangers "$T/stranger-ssl"
 at_stranger() {
-    unshare -m bash -c 'mount --bind "$0" /usr/lib/ssl && exec "$@"' "$T/stranger-ssl" "$@"
+    unshare -m bash -c 'mount --bind "$0" "$1" && exec "${@:2}"' "$T/stranger-ssl" "$folder" "$@"
 }
 mkdir -p /var/lib/glusterd
 touch /var/lib/glusterd/secure-access

@@ -109,7 +109,7 @@ is "$(comm -23 "$T/stock.options" "$T/kiln.options")" "" "kiln-mount knows all o
 
 t "the self-heal daemon starts through the wrapper" wait_for 240 "the self-heal daemon" heals
 is "$(basename "$(readlink "/proc/$(pgrep -f 'process-name glustershd')/exe")")" glusterfsd "the self-heal daemon is the stock program"
-t "--version prints the stock program's version" grep -q "^glusterfs 10" <(glusterfs --version)
+t "--version prints the stock program's version" grep -q "^glusterfs ${KILN_STOCK_VERSION:-10}" <(glusterfs --version)
 t "a mount with gfids as names works" mount -t glusterfs -o aux-gfid-mount "$glusterd_host:/v" "$mnt"
 is "$(program_of_mount)" glusterfsd "the stock program serves the mount with gfids as names"
 t "the mount with gfids as names is unmounted" unmounted
