@@ -79,6 +79,9 @@ upgrade(const struct verb *v, int argc, char **argv)
 
     if (argc && strcmp(argv[0], "mounts") == 0)
         return upgrade_mounts(argc - 1, argv + 1);
+    if (argc && strcmp(argv[0], "--rolling") == 0 && argc <= 2)
+        return ask_and_say("host-upgrade", json_pack("{ss*}", "program", argc > 1 ? argv[1] : NULL),
+                           "the hosts are being upgraded one after the other; see: kiln job list");
     if (argc > 1)
         return usage(v, "too many words");
     int status = ask("version", json_object(), &before);

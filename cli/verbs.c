@@ -129,13 +129,14 @@ const struct verb verbs[] = {
      "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
      "hard: also free pages between objects in use, and free memory of malloc.",
      0, 6, pools},
-    {"upgrade", "[PROGRAM | mounts [PID]...]",
+    {"upgrade", "[PROGRAM | --rolling [PROGRAM] | mounts [PID]...]",
      "Run a newer kilnd or kiln-mount in place of the running one, without an interruption",
      "kilnd runs PROGRAM, or the file that it was started from, which a package may have replaced. Process "
      "id,\n"
      "connections, open files and locks stay; clients wait for a moment. Connections with TLS are made "
      "anew.\n"
      "If the new program does not start, the running one serves on.\n"
+     "--rolling: each host of a store in turn, after all bricks are online and healed; see kiln job list.\n"
      "mounts: each kiln-mount of this machine, or those with these process ids, runs the present file at\n"
      "its program's path. Mount points, open files and locks stay.",
      0, -1, upgrade},

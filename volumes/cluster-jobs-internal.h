@@ -23,6 +23,7 @@ struct cluster_job {
 
 void job_drain_run(const struct cluster_job *j);
 void job_rebalance_run(const struct cluster_job *j);
+void job_upgrade_run(const struct cluster_job *j);
 
 /* False when kilnd ends. */
 bool cluster_job_goes_on(void);
@@ -31,6 +32,8 @@ int cluster_job_check_owner(const char *id, struct problem *why);
 /* Changes members of a record that is still running. Consumes `members`. Returns false if the job is to
  * end. */
 bool cluster_job_update(const char *id, json_t *members);
+/* Returns the record of a job that still runs, a new reference. NULL with *why: -ENOENT: the job ended. */
+json_t *cluster_job_read(const char *id, struct problem *why);
 /* `state`: done, failed or stopped. */
 void cluster_job_finish(const char *id, const char *state, const char *text);
 /* Begins a job; `key` is the member that names the subject. Returns 0 or -errno with *why. */

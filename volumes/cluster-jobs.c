@@ -32,6 +32,7 @@ static const struct job_kind {
 } kinds[] = {
     {"drain", "host", job_drain_run},
     {"rebalance", "volume", job_rebalance_run},
+    {"upgrade", "scope", job_upgrade_run},
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -78,6 +79,19 @@ static bool
 is_job_running(const json_t *record)
 {
     return strcmp(job_text(record, "state"), "running") == 0;
+}
+
+json_t *
+cluster_job_read(const char *id, struct problem *why)
+{
+    int64_t revision;
+    json_t *record = read_job(id, &revision, why);
+
+    if (!record || is_job_running(record))
+        return record;
+    json_decref(record);
+    problem_set(why, -ENOENT, "job %.40s has ended", id);
+    return NULL;
 }
 
 bool
@@ -272,6 +286,30 @@ cluster_jobs_end(void)
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
+/* Refuses a second job of this subject. */
+static int
+check_no_job(const char *kind, const char *key, const char *subject, const char *wrong, struct problem *why)
+{
+    struct jobs_reading r;
+    const char *other;
+    json_t *record;
+
+    if (read_jobs(&r, why))
+        return why->err;
+    why->err = 0;
+    json_object_foreach(r.jobs, other, record)
+    {
+        if (!is_job_running(record) || strcmp(job_text(record, "kind"), kind) != 0 ||
+            strcmp(job_text(record, key), subject) != 0)
+            continue;
+        problem_set(why, -EALREADY, "%s: job %s", wrong, other);
+        problem_type(why, "kiln job list");
+    }
+    json_decref(r.jobs);
+    json_decref(r.owners);
+    return why->err;
+}
+
 char *
 cluster_job_text(const char *kind, const char *key, const char *subject)
 {
@@ -316,25 +354,65 @@ cluster_job_begin(const char *kind, const char *key, const char *subject, char i
 int
 cluster_jobs_drain(const char *host, char *id, struct problem *why)
 {
-    struct jobs_reading r;
-    const char *other;
-    json_t *record;
+    char wrong[320];
 
-    if (cluster_check_store(why) || cluster_check_host(host, why) || read_jobs(&r, why))
-        return why->err;
-    why->err = 0;
-    json_object_foreach(r.jobs, other, record)
-    {
-        if (!is_job_running(record) || strcmp(job_text(record, "host"), host) != 0)
-            continue;
-        problem_set(why, -EALREADY, "host %s is being drained: job %s", host, other);
-        problem_type(why, "kiln job list");
-    }
-    json_decref(r.jobs);
-    json_decref(r.owners);
-    if (why->err)
+    snprintf(wrong, sizeof wrong, "host %.255s is being drained", host);
+    if (cluster_check_store(why) || cluster_check_host(host, why) ||
+        check_no_job("drain", "host", host, wrong, why))
         return why->err;
     return cluster_job_begin("drain", "host", host, id, why);
+}
+
+/* Names all hosts, or returns NULL with *why if one is down. */
+static json_t *
+list_hosts_to_upgrade(struct problem *why)
+{
+    json_t *all = cluster_describe(), *names = json_array(), *one;
+    size_t i;
+
+    why->err = all && names ? 0 : problem_no_memory(why);
+    json_array_foreach(json_object_get(all, "hosts"), i, one)
+    {
+        if (!json_is_true(json_object_get(one, "alive")) && !why->err) {
+            problem_set(why, -EHOSTUNREACH, "host %s is down", job_text(one, "name"));
+            problem_expected(why, "all hosts up; remove a host that does not return");
+            problem_type(why, "kiln host list");
+        }
+        json_array_append(names, json_object_get(one, "name"));
+    }
+    json_decref(all);
+    if (!why->err)
+        return names;
+    json_decref(names);
+    return NULL;
+}
+
+int
+cluster_jobs_upgrade(const char *program, char *id, struct problem *why)
+{
+    struct gfid g;
+
+    if (cluster_check_store(why) ||
+        check_no_job("upgrade", "scope", "hosts", "the hosts are being upgraded", why))
+        return why->err;
+    json_t *hosts = list_hosts_to_upgrade(why);
+    char *text = hosts ? cluster_job_text("upgrade", "scope", "hosts") : NULL;
+    json_t *record = text ? json_loads(text, 0, NULL) : NULL;
+
+    free(text);
+    if (!record) {
+        json_decref(hosts);
+        return hosts ? problem_no_memory(why) : why->err;
+    }
+    json_object_set_new(record, "total", json_integer((json_int_t)json_array_size(hosts)));
+    json_object_set_new(record, "hosts", hosts);
+    if (program)
+        json_object_set_new(record, "program", json_string(program));
+    gfid_random(&g);
+    gfid_text(&g, id);
+    int err = write_job(id, record, 0, why);
+    json_decref(record);
+    return err;
 }
 
 int

@@ -3,13 +3,14 @@
  * one live host, by a second key bound to its lease. When the owner dies, another host claims the job and
  * goes on.
  *
- *     /kiln/jobs/ID          {"kind", "host" or "volume", "state", "done", "total", "started", "ended",
- *                            "text"}; the state is running, done, failed or stopped
+ *     /kiln/jobs/ID          {"kind", "host", "volume" or "scope", "state", "done", "total", "started",
+ *                            "ended", "text"}; the state is running, done, failed or stopped
  *     /kiln/job-owner/ID     the name of the owner
  *
  *     drain       replaces each brick of a host by a brick on another host (cluster-place.h), each after the
  *                 set of the brick before has nothing left to heal
  *     rebalance   has this host's kiln-heal do the task of a volume (rebalance.h)
+ *     upgrade     has each host run a newer kilnd, one after the other (job-upgrade.c)
  *
  * Deaths: a step of a drain is a replace-brick, which is whole or undone (cluster-bricks.h); the next owner
  * counts the bricks that are left. A rebalance begins its walk anew at the next owner, and finds files that
@@ -30,6 +31,9 @@ struct volume;
 
 /* Begins a drain. `id` (37 bytes) gets the job's id. */
 int cluster_jobs_drain(const char *host, char *id, struct problem *why);
+/* Begins an upgrade of all hosts, which must be up. program NULL: the file that each kilnd was started
+ * from. */
+int cluster_jobs_upgrade(const char *program, char *id, struct problem *why);
 /* {"jobs": [{"id", "kind", "host", "state", "owner", ...}, ...]}, a new reference. */
 int cluster_jobs_list(json_t **out, struct problem *why);
 /* The owner ends the job after the step that it is doing. */

@@ -18,6 +18,7 @@ static const struct {
     int (*run)(json_t *args, json_t **out, struct problem *why);
 } looks[] = {
     {"volume-status", verb_status},   {"volume-profile", verb_profile},         {"volume-heal", verb_heal},
+    {"upgrade", verb_upgrade},        {"version", verb_version},
     {"volume-check", verb_check},     {"volume-clear-locks", verb_clear_locks},
 };
 

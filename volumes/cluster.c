@@ -15,6 +15,7 @@
 
 #include "base/gfid.h"
 #include "base/thread.h"
+#include "glusterfsd/upgrade.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
@@ -279,11 +280,13 @@ static int
 host_announce(int64_t own_lease, struct problem *why)
 {
     char key[300];
+    struct upgrade_figures figures;
 
+    upgrade_figures(&figures);
     pthread_mutex_lock(&lock);
-    json_t *record =
-        json_pack("{ss ss si si sI sO*}", "id", cluster.id, "version", PACKAGE_VERSION, "port",
-                  (int)cluster.brick_port, "pid", (int)getpid(), "since", cluster.since, "roots", roots);
+    json_t *record = json_pack("{ss ss si si si sI sO*}", "id", cluster.id, "version", PACKAGE_VERSION,
+                               "port", (int)cluster.brick_port, "pid", (int)getpid(), "upgrades",
+                               (int)figures.count, "since", cluster.since, "roots", roots);
     roots_changed = false;
     pthread_mutex_unlock(&lock);
     char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;

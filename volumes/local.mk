@@ -76,6 +76,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verb-heal.c \
 	volumes/job-drain.c \
 	volumes/job-rebalance.c \
+	volumes/job-upgrade.c \
 	volumes/own-host.c \
 	volumes/own-host.h \
 	volumes/profile.c \

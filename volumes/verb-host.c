@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Verbs about the hosts of a store (list, remove, drain) and about its jobs. */
+/* Verbs about the hosts of a store (list, remove, drain, upgrade) and about its jobs. */
 #include <errno.h>
 
 #include "volumes/cluster-change.h"
@@ -47,6 +47,19 @@ verb_host_drain(json_t *args, json_t **out, struct problem *why)
         cluster_jobs_drain(host, id, why))
         return why->err;
     *out = json_pack("{ss ss}", "host", host, "job", id);
+    return 0;
+}
+
+int
+verb_host_upgrade(json_t *args, json_t **out, struct problem *why)
+{
+    const char *program = NULL;
+    char id[64] = "";
+
+    if (verbs_get_args(args, why, "{s?s}", "program", &program, NULL) || verbs_need_store(why) ||
+        cluster_jobs_upgrade(program, id, why))
+        return why->err;
+    *out = json_pack("{ss}", "job", id);
     return 0;
 }
 

@@ -36,7 +36,12 @@ struct volume *verbs_named_bricks(const json_t *bricks, struct problem *why);
 int verb_drain(json_t *args, json_t **out, struct problem *why);
 int verb_rebalance(json_t *args, json_t **out, struct problem *why);
 
+/* verbs.c */
+int verb_upgrade(json_t *args, json_t **out, struct problem *why);
+int verb_version(json_t *args, json_t **out, struct problem *why);
+
 /* verb-host.c */
+int verb_host_upgrade(json_t *args, json_t **out, struct problem *why);
 int verb_host_list(json_t *args, json_t **out, struct problem *why);
 int verb_host_drain(json_t *args, json_t **out, struct problem *why);
 int verb_job_list(json_t *args, json_t **out, struct problem *why);

@@ -90,7 +90,7 @@ verb_statedump(json_t *args, json_t **out, struct problem *why)
     return 0;
 }
 
-static int
+int
 verb_version(json_t *args, json_t **out, struct problem *why)
 {
     if (verbs_get_args(args, why, "{}", NULL))
@@ -105,7 +105,7 @@ verb_version(json_t *args, json_t **out, struct problem *why)
     return 0;
 }
 
-static int
+int
 verb_upgrade(json_t *args, json_t **out, struct problem *why)
 {
     const char *program = NULL;
@@ -183,6 +183,7 @@ static const struct {
     {"host-drain", verb_host_drain, NULL, BY_THIS_HOST, NULL},
     {"host-list", verb_host_list, NULL, BY_THIS_HOST, NULL},
     {"host-remove", verb_host_remove, NULL, BY_THIS_HOST, NULL},
+    {"host-upgrade", verb_host_upgrade, NULL, BY_THIS_HOST, NULL},
     {"job-list", verb_job_list, NULL, BY_THIS_HOST, NULL},
     {"job-stop", verb_job_stop, NULL, BY_THIS_HOST, NULL},
     {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
