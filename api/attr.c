@@ -33,6 +33,10 @@ api_statx_of(const struct glfs *fs, const struct iatt *a, struct glfs_stat *out)
 {
     if (!out)
         return;
+    if (!a->mode) { /* the call was answered without attributes */
+        memset(out, 0, sizeof *out);
+        return;
+    }
     *out = (struct glfs_stat){
         .mask = 0x7ff, /* statx(2): all basic attributes */
         .atime = {a->atime, a->atime_nsec},

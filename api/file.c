@@ -78,6 +78,19 @@ open_inode(struct open_request *q, struct inode *inode)
     return take_opened(q, stk, request_wind(&q->r, stk));
 }
 
+/* As open(2), and GlusterFS's library, for reading. glfs_fchdir() does not take the result, because its path
+ * is not kept. */
+static int64_t
+open_dir(struct open_request *q, struct inode *inode)
+{
+    struct call_stack *stk = request_call(&q->r, FOP_opendir);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(inode);
+    return take_opened(q, stk, request_wind(&q->r, stk));
+}
+
 /* The file may appear meanwhile: then the brick opens it, unless O_EXCL is set. */
 static int64_t
 open_by_create(struct open_request *q, const struct place *p)
@@ -108,7 +121,7 @@ open_file_go(struct request *r)
     else if (!ret && q->creates && q->flags & O_EXCL)
         ret = -EEXIST;
     else if (!ret && S_ISDIR(p.iatt.mode))
-        ret = -EISDIR;
+        ret = q->creates || (q->flags & O_ACCMODE) != O_RDONLY ? -EISDIR : open_dir(q, p.inode);
     else if (!ret && !S_ISREG(p.iatt.mode) && q->creates)
         ret = -EINVAL;
     else if (!ret)

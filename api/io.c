@@ -222,6 +222,19 @@ is_range(off_t offset, off_t size)
     return offset >= 0 && size >= 0 && !__builtin_add_overflow(offset, size, &end);
 }
 
+/* Returns whether the file is open for the call; else sets errno. A write that write-behind answers would
+ * fail much later. */
+static bool
+is_open_for(const struct glfs_fd *fd, enum fop fop)
+{
+    uint32_t how = fd ? fd->fd->flags & O_ACCMODE : 0;
+
+    if (fd && (fop == FOP_readv ? how != O_WRONLY : how != O_RDONLY))
+        return true;
+    errno = EBADF;
+    return false;
+}
+
 /* ---- synchronous ----------------------------------------------------------------------------- */
 
 static void
@@ -239,7 +252,7 @@ transfer_at(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int count
 
     if (offset < 0)
         return io_invalid(EINVAL);
-    if (take_iov(&q, iov, count) < 0)
+    if (!is_open_for(fd, fop) || take_iov(&q, iov, count) < 0)
         return -1;
     ssize_t n = request_run_on(&q.r, fd, transfer_go);
 
@@ -549,7 +562,7 @@ static int
 transfer_async(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int count, off_t offset,
                bool is_here, glfs_io_cbk *fn, glfs_io_cbk_34 *fn_34, void *data)
 {
-    struct io_request *q = io_new(fd, fop, count, fn, fn_34, data);
+    struct io_request *q = is_open_for(fd, fop) ? io_new(fd, fop, count, fn, fn_34, data) : NULL;
 
     if (!q)
         return -1;

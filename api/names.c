@@ -43,7 +43,7 @@ create_go(struct request *r)
     int64_t ret = place_find(r, q->path, PLACE_NAME, &p, NULL);
     struct call_stack *stk = ret ? NULL : request_call(r, q->fop);
 
-    if (ret == -EBUSY || ret == -EINVAL)
+    if ((ret == -EBUSY || ret == -EINVAL) && q->path && *q->path)
         ret = -EEXIST; /* `/`, `.` and `..` */
     if (!ret && (!stk || request_ask_gfid(stk)))
         ret = -ENOMEM;

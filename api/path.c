@@ -249,7 +249,7 @@ walk_begin(struct api_walk *w, const char *path)
     struct glfs *fs = w->r->fs;
 
     if (!path || !*path)
-        return path ? -ENOENT : -EINVAL;
+        return -EINVAL;
     pthread_mutex_lock(&fs->lock);
     const char *cwd = *path == '/' || !fs->cwd ? "" : fs->cwd;
     size_t len = strlen(cwd);
@@ -275,10 +275,10 @@ place_find(struct request *r, const char *path, int how, struct place *out, char
     int err = walk_begin(w, path);
 
     if (!err) {
-        skip_slashes(w);
-        do
+        do {
+            skip_slashes(w);
             err = *w->at ? walk_step(w, how, out) : end_at_dir(w, how, out);
-        while (err == 1);
+        } while (err == 1);
     }
     if (err && err != -ENOENT)
         place_release(out);

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+"""calls_work.py SERVER VOLUME DIRECTORY LOG [PART]: makes calls of the libgfapi.so.0 that the dynamic linker finds, in a new directory of
+the volume, and prints the result of each, so that the output for two libraries can be compared."""
+import ctypes
+import errno
+import os
+import stat
+import sys
+import time
+
+api = ctypes.CDLL("libgfapi.so.0", use_errno=True)
+long, size_t, pointer = ctypes.c_long, ctypes.c_size_t, ctypes.c_void_p
+
+
+class Timespec(ctypes.Structure):
+    _fields_ = [("sec", ctypes.c_int64), ("nsec", ctypes.c_int64)]
+
+
+class Stat(ctypes.Structure):
+    _fields_ = [("dev", ctypes.c_uint64), ("ino", ctypes.c_uint64), ("nlink", ctypes.c_uint64), ("mode", ctypes.c_uint32),
+                ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32), ("pad", ctypes.c_int32), ("rdev", ctypes.c_uint64),
+                ("size", ctypes.c_int64), ("blksize", ctypes.c_int64), ("blocks", ctypes.c_int64), ("atime", Timespec),
+                ("mtime", Timespec), ("ctime", Timespec), ("unused", ctypes.c_int64 * 3)]
+
+
+class Dirent(ctypes.Structure):
+    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64), ("reclen", ctypes.c_uint16), ("type", ctypes.c_uint8),
+                ("name", ctypes.c_char * 256)]
+
+
+class Statx(ctypes.Structure):
+    _fields_ = [("mask", ctypes.c_uint64), ("attributes", ctypes.c_uint64), ("attributes_mask", ctypes.c_uint64),
+                ("atime", Timespec), ("btime", Timespec), ("ctime", Timespec), ("mtime", Timespec), ("ino", ctypes.c_uint64),
+                ("size", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("rdev_major", ctypes.c_uint32),
+                ("rdev_minor", ctypes.c_uint32), ("dev_major", ctypes.c_uint32), ("dev_minor", ctypes.c_uint32),
+                ("blksize", ctypes.c_uint32), ("nlink", ctypes.c_uint32), ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32),
+                ("mode", ctypes.c_uint32), ("more", ctypes.c_uint8 * 64)]
+
+
+class Flock(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_short), ("whence", ctypes.c_short), ("start", ctypes.c_int64), ("len", ctypes.c_int64),
+                ("pid", ctypes.c_int32)]
+
+
+POINTERS = ("new open creat opendir dup getcwd realpath readdir from_glfd h_lookupat h_create_from_handle h_creat h_mkdir h_mknod "
+            "h_symlink h_open h_opendir h_creat_open").split()
+SIZES = ("read write pread pwrite readv writev preadv pwritev lseek getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr "
+         "telldir copy_file_range h_extract_handle h_anonymous_read h_anonymous_write").split()
+
+
+def call(name, *args):
+    """The result of a call: a number, an address, or the name of an errno."""
+    function = getattr(api, "glfs_" + name)
+    function.restype = pointer if name in POINTERS else long if name in SIZES else ctypes.c_int
+    ctypes.set_errno(0)
+    result = function(*args)
+    if result is None or result == -1:
+        return errno.errorcode.get(ctypes.get_errno(), ctypes.get_errno())
+    return result
+
+
+def show(what, *result):
+    print(what, *result)
+    sys.stdout.flush()
+
+
+def try_call(name, *args):
+    """Makes a call and prints it with its result."""
+    shown = " ".join(a.decode() if isinstance(a, bytes) else str(a.value) if isinstance(a, (long, size_t)) else str(a)
+                     if isinstance(a, int) else "." for a in args)
+    result = call(name, *args)
+    if name in POINTERS and not isinstance(result, str):
+        show(name, shown, "->", "made")
+        return pointer(result)
+    show(name, shown, "->", result)
+    return result
+
+
+def show_stat(what, result, st):
+    fields = (oct(st.mode), st.nlink if not stat.S_ISDIR(st.mode) else "-", st.uid, st.gid, st.size if stat.S_ISREG(st.mode) else "-",
+              st.rdev) if result == 0 else ()
+    show(what, result, *fields)
+
+
+def look(fs, path, name="stat"):
+    st = Stat()
+    show_stat("%s %s" % (name, path.decode()), call(name, fs, path, ctypes.byref(st)), st)
+    return st
+
+
+def names_and_attributes(fs):
+    for path in b"d", b"d/e", b"d", b"none/x", b".", b"d/.", b"d/..", b"":
+        try_call("mkdir", fs, path, 0o750)
+    try_call("chdir", fs, b"none")
+    f = try_call("creat", fs, b"d/f", os.O_RDWR, 0o640)
+    try_call("write", f, b"0123456789", size_t(10), 0)
+    try_call("close", f)
+    for path in b"d", b"d/e", b"d/f", b"d/f/", b"d/f/x", b"none", b"none/x", b".", b"..", b"/", b"//", b"", b"d/../d/./f", b"x" * 256:
+        look(fs, path)
+        look(fs, path, "lstat")
+    try_call("symlink", fs, b"f", b"d/link")
+    try_call("symlink", fs, b"/none/at/all", b"d/dangling")
+    try_call("symlink", fs, b"e", b"d/to-dir")
+    for path in b"d/link", b"d/dangling", b"d/to-dir", b"d/to-dir/", b"d/to-dir/.":
+        look(fs, path)
+        look(fs, path, "lstat")
+        text = ctypes.create_string_buffer(100)
+        result = call("readlink", fs, path, text, size_t(99))
+        show("readlink", path.decode(), result, text.raw[:result] if isinstance(result, int) and result >= 0 else "")
+    for flags, path in ((0, b"d/f"), (os.O_EXCL, b"d/f"), (0, b"d"), (0, b"d/link"), (os.O_TRUNC, b"d/t"), (0, b"none/x")):
+        f = try_call("creat", fs, path, os.O_RDWR | flags, 0o777)
+        if isinstance(f, pointer):
+            call("close", f)
+    for flags, path in ((os.O_RDONLY, b"d/f"), (os.O_RDONLY, b"d"), (os.O_RDONLY, b"none"), (os.O_RDWR, b"d/link"), (os.O_RDONLY, b"d/dangling")):
+        f = try_call("open", fs, path, flags)
+        if isinstance(f, pointer):
+            call("close", f)
+    try_call("mknod", fs, b"d/fifo", stat.S_IFIFO | 0o600, long(0))
+    try_call("mknod", fs, b"d/dev", stat.S_IFBLK | 0o600, long(os.makedev(7, 9)))
+    look(fs, b"d/fifo")
+    look(fs, b"d/dev")
+    try_call("link", fs, b"d/f", b"d/hard")
+    try_call("link", fs, b"d/f", b"d/hard")
+    try_call("link", fs, b"d", b"d2")
+    try_call("link", fs, b"none", b"d2")
+    look(fs, b"d/hard")
+    for old, new in ((b"d/hard", b"d/hard2"), (b"none", b"x"), (b"d", b"d/e/x"), (b"d/f", b"d/e"), (b"d/e", b"d/f"), (b"d/e", b"e2")):
+        try_call("rename", fs, old, new)
+    for path in b"d/hard2", b"d", b"none", b"d/f/":
+        try_call("unlink", fs, path)
+    for path in b"d/f", b"d", b"none", b"e2":
+        try_call("rmdir", fs, path)
+    for mode in 0o600, 0o4755, 0o7777:
+        try_call("chmod", fs, b"d/f", mode)
+        look(fs, b"d/f")
+    try_call("chown", fs, b"d/f", 1001, 1002)
+    look(fs, b"d/f")
+    try_call("lchown", fs, b"d/link", 1003, -1)
+    look(fs, b"d/link", "lstat")
+    times = (Timespec * 2)(Timespec(1000000001, 5), Timespec(1000000002, 6))
+    try_call("utimens", fs, b"d/f", times)
+    st = look(fs, b"d/f")
+    show("times", st.atime.sec, st.atime.nsec, st.mtime.sec, st.mtime.nsec)
+    for mode in os.F_OK, os.R_OK, os.W_OK:
+        try_call("access", fs, b"d/f", mode)
+    try_call("access", fs, b"none", os.F_OK)
+    try_call("truncate", fs, b"d/f", long(5))
+    look(fs, b"d/f")
+    real = ctypes.create_string_buffer(4096)
+    for path in b"d/link", b"d/to-dir", b"none", b"d/../d/f", b"/":
+        result = call("realpath", fs, path, real)
+        show("realpath", path.decode(), result if isinstance(result, str) else real.value)
+
+
+def ours(fs):
+    """Not for GlusterFS's library, which does not come back from a loop of links, and crashes at the close of a file that a
+    program has written to, but not opened for writing."""
+    call("close", pointer(call("creat", fs, b"data", os.O_RDWR, 0o600)))
+    f = try_call("open", fs, b"data", os.O_RDONLY)
+    try_call("write", f, b"x", size_t(1), 0)
+    try_call("close", f)
+    call("symlink", fs, b"b", b"a")
+    call("symlink", fs, b"a", b"b")
+    look(fs, b"a")
+    look(fs, b"a/x")
+    look(fs, b"a", "lstat")
+    try_call("creat", fs, b"a", os.O_RDWR, 0o600)
+
+
+def directories(fs):
+    for name in b"one", b"two", b"three":
+        call("mkdir", fs, b"list/" + name, 0o755) if name != b"one" else (call("mkdir", fs, b"list", 0o755), call("mkdir", fs, b"list/one", 0o755))
+    for path in b"none", b"d/f":
+        try_call("opendir", fs, path)
+    d = try_call("opendir", fs, b"list")
+    entry, out, st = Dirent(), pointer(), Stat()
+    seen, cookies = [], []
+    while True:
+        cookies.append(call("telldir", d))
+        result = call("readdirplus_r", d, ctypes.byref(st), ctypes.byref(entry), ctypes.byref(out))
+        if result != 0 or not out.value:
+            show("end", result)
+            break
+        seen.append((entry.name, entry.type, stat.S_IFMT(st.mode) if entry.name not in (b".", b"..") else 0,
+                     entry.ino == st.ino or entry.name in (b".", b"..")))
+    for line in sorted(seen):
+        show("entry", *line)
+    call("seekdir", d, long(cookies[-2]))
+    rest = []
+    while call("readdir_r", d, ctypes.byref(entry), ctypes.byref(out)) == 0 and out.value:
+        rest.append(entry.name)
+    show("after seekdir", len(rest), len(rest) == 1 and rest[0] not in (s[0] for s in seen[:-1]) or rest == [seen[-1][0]])
+    call("seekdir", d, long(0))
+    count = 0
+    while call("readdir_r", d, ctypes.byref(entry), ctypes.byref(out)) == 0 and out.value:
+        count += 1
+    show("again", count == len(seen))
+    try_call("closedir", d)
+
+
+def data(fs):
+    f = try_call("creat", fs, b"data", os.O_RDWR, 0o600)
+    before, after = Statx(), Statx()
+    show("pwrite", call("pwrite", f, b"abcdefgh", size_t(8), long(4), 0, ctypes.byref(before), ctypes.byref(after)), before.size,
+         after.size, oct(after.mode), after.nlink, after.uid, after.mask & 0x3ff)
+    buffer = ctypes.create_string_buffer(100)
+    show("pread", call("pread", f, buffer, size_t(100), long(0), 0, ctypes.byref(after)), buffer.raw[:12], after.size)
+    show("pread at the end", call("pread", f, buffer, size_t(100), long(12), 0, None))
+    for offset, whence in ((2, os.SEEK_SET), (3, os.SEEK_CUR), (-4, os.SEEK_END), (-100, os.SEEK_CUR), (0, 99), (100, os.SEEK_SET)):
+        try_call("lseek", f, long(offset), whence)
+    call("lseek", f, long(4), os.SEEK_SET)
+    show("read", call("read", f, buffer, size_t(3), 0), buffer.raw[:3])
+    show("read", call("read", f, buffer, size_t(3), 0), buffer.raw[:3])
+    show("write", call("write", f, b"XY", size_t(2), 0), call("lseek", f, long(0), os.SEEK_CUR))
+    g = try_call("dup", f)
+    show("the position of the copy", call("lseek", g, long(0), os.SEEK_CUR) in (0, 12))
+    try_call("close", g)
+    show("ftruncate", call("ftruncate", f, long(6), ctypes.byref(before), ctypes.byref(after)), before.size, after.size)
+    show("fsync", call("fsync", f, ctypes.byref(before), ctypes.byref(after)), after.size)
+    show("fdatasync", call("fdatasync", f, None, None))
+    st = Stat()
+    show_stat("fstat", call("fstat", f, ctypes.byref(st)), st)
+    show("same inode", st.ino == look(fs, b"data").ino, st.dev == look(fs, b"data").dev)
+    for keep, offset, size in ((0, 0, 100), (1, 0, 4096)):
+        try_call("fallocate", f, keep, long(offset), size_t(size))
+        look(fs, b"data")
+    try_call("zerofill", f, long(50), long(100))
+    look(fs, b"data")
+    try_call("discard", f, long(0), size_t(4))
+    show("pread", call("pread", f, buffer, size_t(6), long(0), 0, None), buffer.raw[:6])
+    try_call("fchmod", f, 0o644)
+    try_call("fchown", f, 5, 6)
+    try_call("futimens", f, (Timespec * 2)(Timespec(3, 4), Timespec(5, 6)))
+    st = look(fs, b"data")
+    show("times", st.atime.sec, st.atime.nsec, st.mtime.sec, st.mtime.nsec)
+    try_call("close", f)
+    f = try_call("open", fs, b"data", os.O_WRONLY | os.O_APPEND)
+    show("append", call("write", f, b"tail", size_t(4), 0))
+    try_call("close", f)
+    look(fs, b"data")
+    f = try_call("open", fs, b"data", os.O_RDWR | os.O_TRUNC)
+    look(fs, b"data")
+    lock = Flock(1, 0, 0, 10, 0)  # F_WRLCK
+    try_call("fd_set_lkowner", f, b"owner-01", 8)
+    show("F_SETLK", call("posix_lock", f, 6, ctypes.byref(lock)))
+    g = try_call("open", fs, b"data", os.O_RDWR)
+    try_call("fd_set_lkowner", g, b"owner-02", 8)
+    show("F_SETLK of another owner", call("posix_lock", g, 6, ctypes.byref(lock)))
+    other = Flock(1, 0, 5, 1, 0)
+    show("F_GETLK", call("posix_lock", g, 5, ctypes.byref(other)), other.type, other.start, other.len)
+    try_call("close", f)
+    show("after the close", call("posix_lock", g, 6, ctypes.byref(lock)))
+    try_call("close", g)
+
+
+def xattrs(fs):
+    call("close", pointer(call("creat", fs, b"x", os.O_RDWR, 0o600)))
+    buffer = ctypes.create_string_buffer(1000)
+    for name, value, flags in ((b"user.a", b"1", 0), (b"user.a", b"22", 1), (b"user.a", b"22", 2), (b"user.b", b"", 0),
+                               (b"user.none", b"1", 2), (b"trusted.c", b"333", 0), (b"trusted.gfid", b"0123456789abcdef", 0)):
+        try_call("setxattr", fs, b"x", name, value, size_t(len(value)), flags)
+    for name in b"user.a", b"user.b", b"user.none", b"trusted.c":
+        for size in 0, 1, 1000:
+            result = call("getxattr", fs, b"x", name, buffer, size_t(size))
+            show("getxattr", name.decode(), size, result, buffer.raw[:result] if size and isinstance(result, int) else "")
+    result = call("listxattr", fs, b"x", buffer, size_t(1000))
+    names = [n for n in buffer.raw[:result].split(b"\0") if n.startswith((b"user.", b"trusted.c"))]
+    show("listxattr", sorted(names))
+    for name in b"user.a", b"user.a":
+        try_call("removexattr", fs, b"x", name)
+    f = pointer(call("open", fs, b"x", os.O_RDWR))
+    show("fsetxattr", call("fsetxattr", f, b"user.f", b"ff", size_t(2), 0))
+    show("fgetxattr", call("fgetxattr", f, b"user.f", buffer, size_t(100)), buffer.raw[:2])
+    show("fremovexattr", call("fremovexattr", f, b"user.f"))
+    show("fgetxattr", call("fgetxattr", f, b"user.f", buffer, size_t(100)))
+    call("close", f)
+
+
+def callers(fs):
+    """Calls of a user, by the ids that the thread has set."""
+    call("mkdir", fs, b"shared", 0o777)
+    call("chmod", fs, b"shared", 0o777)
+    call("mkdir", fs, b"private", 0o700)
+    api.glfs_setfsuid(1234)
+    api.glfs_setfsgid(1235)
+    api.glfs_setfsgroups(size_t(2), (ctypes.c_uint32 * 2)(1236, 1237))
+    f = try_call("creat", fs, b"shared/mine", os.O_RDWR, 0o600)
+    if isinstance(f, pointer):
+        call("close", f)
+    look(fs, b"shared/mine")
+    try_call("mkdir", fs, b"private/d", 0o700)
+    try_call("chown", fs, b"shared/mine", 1234, 1236)
+    try_call("chown", fs, b"shared/mine", 1234, 1299)
+    look(fs, b"shared/mine")
+    api.glfs_setfsgroups(size_t(0), None)
+    api.glfs_setfsuid(0)
+    api.glfs_setfsgid(0)
+    os.setegid(2345)
+    os.seteuid(2344)
+    f = try_call("creat", fs, b"shared/effective", os.O_RDWR, 0o600)
+    os.seteuid(0)
+    os.setegid(0)
+    if isinstance(f, pointer):
+        call("close", f)
+    look(fs, b"shared/effective")
+
+
+def main():
+    server, volume, directory, log = (a.encode() for a in sys.argv[1:5])
+    for _ in range(20):  # GlusterFS's init fails while the bricks have just been started
+        fs = pointer(call("new", volume))
+        servers = call("set_volfile_server", fs, b"tcp", server, 24007), call("set_volfile_server", fs, b"rdma-not", server, 0)
+        call("set_logging", fs, log, 7)
+        result = call("init", fs)
+        if result == 0:
+            break
+        time.sleep(0.5)
+    show("server", *servers)
+    show("init", result)
+    if result:
+        sys.exit(1)
+    for _ in range(600):  # GlusterFS's init may return before its bricks are connected
+        if call("mkdir", fs, directory, 0o755) in (0, "EEXIST"):
+            break
+        time.sleep(0.1)
+    show("directory", call("chdir", fs, directory))
+    text = ctypes.create_string_buffer(100)
+    call("getcwd", fs, text, size_t(100))
+    show("getcwd", text.value == b"/" + directory.strip(b"/"))
+    parts = [names_and_attributes, directories, data, xattrs, callers]
+    for part in parts if len(sys.argv) == 5 else [globals()[sys.argv[5]]]:
+        show("----", part.__name__)
+        part(fs)
+    show("fini", call("fini", fs) == 0 or "failed")
+    os._exit(0)
+
+
+main()
