@@ -122,6 +122,17 @@ mount_settle "$mount_ns"
 is "$(used beyond)" "$(on_brick beyond)" "blocks beyond a file's end count after a kill"
 truncate -s 2M "$T/q/b0/beyond/file"
 t "freed blocks beyond a file's end no longer count" wait_for 60 "usage to equal du" usage_is_du beyond
+# The same of a file that nobody was changing, after a kill in the middle of a recount.
+fallocate -n -o 2M -l 1M "$T/q/b0/beyond/file"
+setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/beyond"
+daemon_kill "${brick_daemon[$T/q/b0]}"
+volume_start q
+mount_settle "$T/mnt"
+mount_settle "$mount_ns"
+setfattr -n glusterfs.quota.reset -v 1 "$mount_ns/beyond"
+t "a recount after a kill counts blocks beyond a file's end" wait_for 60 "usage to equal du" usage_is_du beyond
+truncate -s 2M "$T/q/b0/beyond/file"
+t "the same blocks no longer count when they are freed" wait_for 60 "usage to equal du" usage_is_du beyond
 
 # ---- a recount -------------------------------------------------------------------------------
 
