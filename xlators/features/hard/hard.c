@@ -61,6 +61,9 @@ struct hard {
     /* when the last brick was lost, of clock_mono_ns(); 0: none was, or a brick has refused this client */
     _Atomic uint64_t lost_ns;
     atomic_bool is_down;      /* no call can be served */
+    /* a brick has come since the last known loss, so an ENOTCONN is the first sign of another loss: calls in
+     * flight are answered before the event comes */
+    atomic_bool has_gained;
     atomic_bool is_stopping;
     pthread_mutex_t lock;      /* protects the fields below */
     struct cds_list_head held; /* of struct call_stub */
@@ -116,6 +119,13 @@ names_are_missing(const struct hard *h, const struct fop_call *c)
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
+
+static void
+note_loss(struct hard *h)
+{
+    atomic_store(&h->lost_ns, clock_mono_ns()); /* first: another call may see that there is no gain */
+    atomic_store(&h->has_gained, false);
+}
 
 static bool
 is_within_time(const struct hard *h)
@@ -393,6 +403,8 @@ hard_replied(struct frame *f, struct call_stack *stk)
 
     if (stk->reply.op_ret >= 0)
         return XL_PASS;
+    if (stk->reply.op_errno == ENOTCONN && atomic_load(&h->has_gained))
+        note_loss(h);
     if (stk->reply.op_errno == ENOTCONN)
         return kind_of(&stk->call) != KIND_ONCE && hard_hold(h, stk, send_again) ? XL_OWNED : XL_PASS;
     /* a subvolume was lost meanwhile: the answer says nothing about its names */
@@ -430,18 +442,21 @@ hard_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     switch (event) {
     case CHILD_DOWN:
     case CHILD_SOME_DOWN:
-        atomic_store(&h->lost_ns, clock_mono_ns());
+        note_loss(h);
         if (event == CHILD_DOWN)
             atomic_store(&h->is_down, true);
         break;
     case CHILD_UP:
+        atomic_store(&h->has_gained, true);
         atomic_store(&h->is_down, false);
         wake_soon(h);
         break;
     case CHILD_SOME_UP:
+        atomic_store(&h->has_gained, true);
         wake_soon(h);
         break;
     case CHILD_REFUSED:
+        atomic_store(&h->has_gained, false);
         atomic_store(&h->lost_ns, 0);
         wake_soon(h);
         break;

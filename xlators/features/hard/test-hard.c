@@ -121,6 +121,27 @@ START_TEST(a_call_in_flight_is_sent_again)
 }
 END_TEST
 
+START_TEST(a_call_in_flight_at_the_first_loss_is_sent_again)
+{
+    tell(CHILD_UP);
+    atomic_store(&losses, 2);
+    ck_assert_int_eq(bench_run(bench_call(FOP_truncate, NULL)), 0);
+    ck_assert_int_eq(atomic_load(&calls), 3);
+}
+END_TEST
+
+/* The answer ENOTCONN of bricks that stay up is no reason to wait for ever. */
+START_TEST(the_time_of_an_untold_loss_counts_once)
+{
+    bench_teardown();
+    setup_for("1");
+    tell(CHILD_UP);
+    atomic_store(&losses, 1000000);
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+    ck_assert_int_eq(bench_run(bench_call(FOP_stat, NULL)), -ENOTCONN);
+}
+END_TEST
+
 START_TEST(without_a_loss_or_after_a_refusal_a_call_fails_at_once)
 {
     atomic_store(&losses, 2);
@@ -326,6 +347,8 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_call_waits_until_the_brick_is_back);
     tcase_add_test(t, a_call_in_flight_is_sent_again);
+    tcase_add_test(t, a_call_in_flight_at_the_first_loss_is_sent_again);
+    tcase_add_test(t, the_time_of_an_untold_loss_counts_once);
     tcase_add_test(t, without_a_loss_or_after_a_refusal_a_call_fails_at_once);
     tcase_add_test(t, a_name_that_the_first_try_has_made_is_ours);
     tcase_add_test(t, an_existing_name_is_no_success_of_the_first_try);
