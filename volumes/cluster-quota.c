@@ -61,9 +61,15 @@ cluster_quota_serve(const char *verb, json_t *args, json_t **out, struct problem
 /* ---- the asking host ------------------------------------------------------------------------- */
 
 int
+cluster_quota_check(const struct volume *v, const char *path, struct problem *why)
+{
+    return cluster_ask_hosts(v, "quota-check", json_pack("{ss ss}", "name", v->name, "path", path), why);
+}
+
+int
 cluster_quota_set(const struct volume *v, const char *path, uint64_t limit, struct problem *why)
 {
-    int err = cluster_ask_hosts(v, "quota-check", json_pack("{ss ss}", "name", v->name, "path", path), why);
+    int err = cluster_quota_check(v, path, why);
 
     if (err)
         return err;

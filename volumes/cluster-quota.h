@@ -19,7 +19,9 @@
 #include "volumes/problem.h"
 #include "volumes/volume.h"
 
-/* As the functions of quota.h with the same names. A host that does not answer has no rows in the list. */
+/* As the functions of quota.h with the same names, on all hosts with bricks. A host that does not answer has
+ * no rows in the list. */
+int cluster_quota_check(const struct volume *v, const char *path, struct problem *why);
 int cluster_quota_set(const struct volume *v, const char *path, uint64_t limit, struct problem *why);
 int cluster_quota_list(const struct volume *v, json_t **out, struct problem *why);
 

@@ -433,6 +433,12 @@ switch_counting_on(const struct volume *v, struct problem *why)
 }
 
 static int
+check_folder(const struct volume *v, const char *path, struct problem *why)
+{
+    return cluster_is_on() ? cluster_quota_check(v, path, why) : quota_check(v, path, why);
+}
+
+static int
 set_folder(const struct volume *v, const char *path, uint64_t bytes, struct problem *why)
 {
     return cluster_is_on() ? cluster_quota_set(v, path, bytes, why) : quota_set(v, path, bytes, why);
@@ -454,7 +460,8 @@ change_folder(const struct volume *v, const char *what, const char *path, const 
     }
     if (strcmp(what, "remove") == 0)
         return set_folder(v, path, 0, why);
-    if (check_size(size ? size : "", why) || switch_counting_on(v, why))
+    /* the folder is checked before an option changes */
+    if (check_size(size ? size : "", why) || check_folder(v, path, why) || switch_counting_on(v, why))
         return why->err;
     (void)option_size(size, &bytes);
     return set_folder(v, path, bytes, why);

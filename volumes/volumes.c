@@ -181,8 +181,9 @@ volumes_check_own_paths(const struct volume *v, struct problem *why)
         for (unsigned k = 0; k < i; k++) {
             if (!bricks_meet(&v->bricks[i], &v->bricks[k]))
                 continue;
-            problem_set(why, -EINVAL, "bricks %s and %s overlap: one is the other, or lies in it",
-                        v->bricks[k].path, v->bricks[i].path);
+            const char *host = v->bricks[i].host, *colon = *host ? ":" : "";
+            problem_set(why, -EINVAL, "bricks %s%s%s and %s%s%s overlap: one is the other, or lies in it",
+                        host, colon, v->bricks[k].path, host, colon, v->bricks[i].path);
             problem_expected(why, "a folder of its own for each brick");
             return why->err;
         }

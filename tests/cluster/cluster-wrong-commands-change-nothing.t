@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A typing error in any argument of a command about volumes of several hosts is refused with a text that names the wrong
+# word, and neither the store nor a brick changes. A host that returns with an old state folder follows the store, and so
+# does a host whose state folder is on a full disk.
+# Covers: volumes/cluster-change.c, volumes/cluster-bricks.c, volumes/cluster-jobs.c, volumes/verbs-change.c
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/cluster.sh"
+
+cluster_net 3
+etcd_start
+mkdir -p "$T/h3/state"
+mount -t tmpfs -o size=256k,mode=700 kiln-test "$T/h3/state"
+for h in h1 h2 h3; do
+    mkdir "$T/$h/srv/root"
+    host_start "$h" --brick-root /srv/root
+done
+kiln_of h1 volume create v replica 3 h1:/srv/v h2:/srv/v h3:/srv/v >/dev/null
+kiln_of h1 volume create d h1:/srv/d h2:/srv/d >/dev/null
+kiln_of h1 volume start v >/dev/null
+all() { # the volumes, hosts and jobs of the store, and the bricks
+    store get --prefix /kiln/volumes/
+    store get --prefix /kiln/hosts/
+    store get --prefix /kiln/jobs/
+    find "$T"/h?/srv -path '*/.glusterfs' -prune -o -print | sort
+}
+all >"$T/before"
+
+# Each line: a pattern that the error must match, and the command.
+while IFS='|' read -r pattern command; do
+    # shellcheck disable=SC2086
+    t "refused: kiln $command" fails_with "$pattern" kiln_of h2 $command
+done <<'EOT'
+host h9|volume create n replica 2 h1:/srv/n h9:/srv/n
+expected a brick|volume create n replica 2 h1 h2
+replica|volume create n replica 3 h1:/srv/n h2:/srv/n
+exists already|volume create v h1:/srv/n
+volume v has its brick|volume create n h1:/srv/v
+overlap|volume create n replica 2 h1:/srv/n h1:/srv/n
+not a valid limit|volume create n h1:/srv/n size 10X
+not absolute|volume create n h1:srv/n
+no volume vv|volume start vv
+is started already|volume start v
+is not started|volume stop d
+is started|volume delete v
+no volume vv|volume delete vv
+there is no option|volume set v no.such.option on
+read-only|volume set v features.read-only maybe
+there is no option|volume reset v no.such.option
+no volume vv|volume limit vv 1G
+not a valid limit|volume limit v 1Q
+has no limit|volume limit v none
+not a folder|volume quota v set home 1G
+No such file|volume quota v set /home 1G
+no volume vv|volume rebalance vv start
+one set of bricks|volume rebalance v start
+is not started|volume rebalance d start
+|volume rebalance v begin
+no running rebalance|volume rebalance v stop
+host h9|volume add-brick v replica 4 h9:/srv/x
+h1:/srv/v|volume add-brick v h1:/srv/v h1:/srv/x h2:/srv/x
+/srv/x|volume remove-brick d h1:/srv/x force
+/srv/v|volume replace-brick v h9:/srv/v h1:/srv/x
+host h9|volume replace-brick v h1:/srv/v h9:/srv/x
+not drained|volume remove-brick d h1:/srv/d commit
+/srv/x|volume reset-brick v h1:/srv/x start
+no volume vv|volume heal vv
+|volume heal v inof
+no volume vv|volume status vv
+no volume vv|volume profile vv info
+host h9|host remove h9
+is up|host remove h3
+host h9|host drain h9
+no job|job stop 77
+|job stop
+|upgrade --roling
+|host add
+|store imprt x
+EOT
+t "neither the store nor a brick has changed" diff "$T/before" <(all)
+
+cp -a "$T/h2/state" "$T/h2/old-state"
+mkdir "$T/m"
+t "kiln-mount mounts the volume" cluster_mount v "$T/m"
+t_here "the second host ends" host_stop h2
+t "an option changes meanwhile" kiln_of h1 volume set v features.read-only on
+t "a volume is deleted meanwhile" kiln_of h1 --yes volume delete d
+rm -rf "$T/h2/state"
+mv "$T/h2/old-state" "$T/h2/state"
+t_here "the second host returns with its old state folder" host_start h2
+follows() {
+    [[ $(kiln_of h2 volume get v features.read-only | tail -n 1) =~ on$ && $(kiln_of h2 volume list) == v ]]
+}
+t "it follows the store" wait_for 60 "the store's volumes" follows
+t "its copy follows, too" wait_for 60 "the copy" eval 'grep -q read-only "$T/h2/state/volumes/v.json" || grep -rq read-only "$T/h2/state"'
+
+dd if=/dev/zero of="$T/h3/state/full" bs=4k 2>/dev/null || true
+t "an option changes while a state folder is on a full disk" kiln_of h1 volume set v features.read-only off
+writes() { echo x >"$T/m/f"; }
+t "all three bricks have the option" wait_for 60 "a write" writes
+t "the third brick has the file" wait_for 60 "the file" test -s "$T/h3/srv/v/f"
+t "the log of the host with the full disk says so" grep -q cluster-copy "$T/log/kilnd-h3.log"
+t "a volume with a brick on that host is refused and undone" fails_with "No space left" kiln_of h1 volume create n h2:/srv/n h3:/srv/n
+t "no folder of that volume is left" test ! -e "$T/h2/srv/n"
+is "$(kiln_of h2 volume list)" v "no half volume is in the list"
+rm "$T/h3/state/full"
+t "with free space the volume is created" kiln_of h1 volume create n h2:/srv/n h3:/srv/n
