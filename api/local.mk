@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 # A shared library that is linked like a program: libtool would compile all objects a second time. It has a folder of its own,
-# because GlusterFS's library has the same name; use-kiln.sh puts a link in that one's place.
+# because GlusterFS's library has the same name: the LD_LIBRARY_PATH of a program names the folder.
 gfapidir = $(pkglibdir)
 gfapi_PROGRAMS = libgfapi.so.0
 libgfapi_so_0_SOURCES = \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-dist_man_MANS += doc/kiln.8 doc/kiln-heal.8 doc/kilnd.8 doc/kiln-mount.8 doc/kiln-state.5
+dist_man_MANS += doc/kiln.8 doc/kiln-heal.8 doc/kilnd.8 doc/kiln-mount.8 doc/kiln-state.5 doc/kiln-gfapi.7
 # The list of metrics has one source, doc/metrics.md.
 man_MANS = doc/kiln-metrics.7
 doc/kiln-metrics.7: $(srcdir)/doc/metrics.md $(srcdir)/extras/metrics-page.sh
