@@ -328,13 +328,15 @@ listen_for_clients(void)
     const struct server_listen listen = {
         .host = bind_address, .port = wanted_port(), .find_brick = bricks_find,
         .first_brick = options.state_dir ? NULL : bricks_first, .is_brick_changing = bricks_is_changing,
-        .restore = upgrade_restore};
+        .restore = upgrade_restore, .no_sequences = options.no_compound};
     int err = server_listen_start(&listen, &port, error, sizeof error);
 
     if (err == -EADDRINUSE && options.state_dir && options.port < 0) {
         /* clients ask for the port, so any port will do */
-        const struct server_listen anywhere = {
-            .port = 0, .find_brick = bricks_find, .is_brick_changing = bricks_is_changing};
+        const struct server_listen anywhere = {.port = 0,
+                                               .find_brick = bricks_find,
+                                               .is_brick_changing = bricks_is_changing,
+                                               .no_sequences = options.no_compound};
 
         log_event(LOG_WARNING, NULL, "brick-port-taken", "%s: taking any", error);
         err = server_listen_start(&anywhere, &port, error, sizeof error);

@@ -40,6 +40,7 @@ struct kilnd_options {
     bool is_socket_shared, is_address_shared;
     bool is_strict;           /* --strict-features */
     bool takes_mounts;        /* --inside-mounts */
+    bool no_compound;         /* --no-compound */
     bool is_secure_given, is_secure; /* --secure-mgmt */
     bool is_check;            /* --check */
     bool is_sandbox_given;    /* --sandbox */

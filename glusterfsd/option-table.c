@@ -315,6 +315,15 @@ const struct kilnd_option kilnd_option_rows[] = {
                   "refuses a kilnd with this option, because the upgrade would end the mounts.",
     },
     {
+        .name = "no-compound",
+        FLAG(no_compound),
+        .help = "Offer clients no records with several calls (default: offer them; only Kiln's clients send "
+                "them)",
+        .manual = "Offer clients no records with several calls. By default kilnd offers them, because a "
+                  "small file then takes fewer messages. Only\n"
+                  "Kiln's clients send such records; see the option compound of kiln-mount's manual page.",
+    },
+    {
         .name = "sandbox", .arg = "MODE",
         .take = TAKE_SANDBOX,
         .help = "on (default): give up the capabilities and system calls that kilnd does not need; log: "

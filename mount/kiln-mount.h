@@ -34,6 +34,7 @@ struct mount_options {
     const char *pools_mode; /* --pools */
     /* NULL: mount/fuse's default */
     const char *attr_timeout, *entry_timeout, *negative_timeout, *hard, *direct_io, *writes_back, *client_pid;
+    const char *compound; /* NULL: the default of protocol/client */
     const char *kernel_options[MOUNT_KERNEL_OPTIONS_MAX]; /* --fuse-mountopts */
     unsigned kernel_option_count;
     unsigned server_port;

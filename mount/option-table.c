@@ -281,6 +281,17 @@ const struct mount_option mount_option_rows[] = {
                   "--statedump-dir do not count.",
     },
     {
+        .name = "compound", .arg = "BOOL",
+        STORED_TEXT(compound), .fstab = "compound", .to = TO_BRICKS, .key = "compound",
+        .help = "off: send each call to a brick in a message of its own (default: on; only bricks of kilnd "
+                "take several calls in one message)",
+        .manual = "Send several calls in one message to bricks of kilnd, where the order of the calls at the "
+                  "other bricks does not matter.\n"
+                  "The default is on: a small file then takes fewer messages, and less time where the bricks "
+                  "are far away. Other bricks, and\n"
+                  "a kilnd that offers no such messages, get a message for each call.",
+    },
+    {
         .name = "read-only",
         STORED_FLAG(is_read_only), .fstab = "ro", .to = TO_FUSE, .key = "read-only",
         .help = "refuse changes",

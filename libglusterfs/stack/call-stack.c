@@ -213,6 +213,15 @@ call_stack_begin(struct call_stack *stk)
 }
 
 void
+call_stack_join(struct call_stack *stk, struct call_stack *next, bool always)
+{
+    assert(!stk->joined);
+    call_stack_begin(next);
+    next->joins_always = always;
+    stk->joined = next;
+}
+
+void
 call_stack_wind(struct call_stack *stk, struct xlator *top)
 {
     call_stack_begin(stk);

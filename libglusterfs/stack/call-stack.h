@@ -129,6 +129,7 @@ struct call_stack {
      * stack */
     const atomic_bool *is_asker_gone;
     uint8_t state;         /* enum call_state */
+    bool joins_always;     /* runs also if an earlier call of its sequence has failed */
     struct fop_call call;
     struct fop_reply reply;
     struct arena arena;
@@ -146,6 +147,8 @@ struct call_stack {
     /* A reference of `ends_for` to the moment at which the reply leaves, set by the owner of the call
      * stack's object; NULL: not wanted. */
     struct moment *replied;
+    /* The next call of a sequence: call_stack_join(). NULL: none */
+    struct call_stack *joined;
     /* of the object that embeds the call stack; NULL: cannot be packed (call-pack.h) */
     const struct call_keeper *keeper;
 };
@@ -179,6 +182,12 @@ void call_stack_release(struct call_stack *stk);
 void call_stack_wind(struct call_stack *stk, struct xlator *top);
 /* Like call_stack_wind(), but begins below `xl`: for calls that a layer makes itself. */
 void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
+
+/* Makes `next` the call behind `stk` in a sequence for the same child, before `stk` is wound to that child,
+ * which must be a protocol/client. `next` is not wound: the child runs it when earlier calls have succeeded
+ * (with `always`, after any of their results), and answers it after them. A call that was not run is answered
+ * ECANCELED with SHORTAGE_UNSENT. Where the child has BRICK_SEQUENCES, one message carries all calls. */
+void call_stack_join(struct call_stack *stk, struct call_stack *next, bool always);
 
 /* Called by a layer that is about to answer XL_OWNED and waits for other clients, perhaps for ever: layers
  * above that count running calls (io-threads) no longer count this call, and it counts among the calls

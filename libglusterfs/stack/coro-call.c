@@ -135,6 +135,15 @@ coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top
 }
 
 void
+coro_group_join(struct coro_group *g, struct call_stack *stk, struct call_stack *next, bool always)
+{
+    next->done = one_answered;
+    next->owner = g;
+    atomic_fetch_add_explicit(&g->left, 1, memory_order_relaxed);
+    call_stack_join(stk, next, always);
+}
+
+void
 coro_group_wait(struct coro_group *g)
 {
     if (atomic_fetch_sub_explicit(&g->left, 1, memory_order_acq_rel) != 1)

@@ -77,6 +77,9 @@ void coro_group_begin(struct coro_group *g);
 /* Winds `stk` at `top`, as coro_call() does, without waiting. The caller keeps `stk` but must not look at
  * it before coro_group_wait(), although the reply may come at once. */
 void coro_group_wind(struct coro_group *g, struct call_stack *stk, struct xlator *top);
+/* Joins `next`, a call of the group `g`, behind `stk`, a call of this or another group of the coroutine that
+ * is not wound yet: call_stack_join(). */
+void coro_group_join(struct coro_group *g, struct call_stack *stk, struct call_stack *next, bool always);
 /* Called once for each coro_group_begin(), also when no call was wound. */
 void coro_group_wait(struct coro_group *g);
 

@@ -19,6 +19,7 @@
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
+#include "rpc/xdr/sequence-program.h"
 
 enum { LOGIN_TIMEOUT_S = 42, LOGIN_BYTES_MAX = 64 << 10, PROCESS_UUID_MAX = 900 };
 #define CLIENT_VERSION "10.3"
@@ -37,6 +38,7 @@ struct brick_peer {
     char volume_id[GFID_TEXT_SIZE]; /* "": unknown */
     unsigned logins;                /* number of logins tried */
     bool has_port;                  /* glusterd has named a port: the next connection goes there */
+    bool has_sequences;             /* the peer of this connection offers them */
     bool is_at_port;                /* this connection goes to the named port */
 };
 
@@ -90,6 +92,7 @@ choose_next_step(struct brick_peer *p, const struct dump_reply *d)
             sent_or_drop(p, portmap_port(p->rpc, p->brick, p->timeout_s, port_known, p), "PORTBYBRICK");
     } else if (lists_program(d, FOP_PROGRAM, FOP_PROGRAM_VERSION)) {
         rpc_client_set_cred(p->rpc, CRED_GLUSTERFS_V3);
+        p->has_sequences = lists_program(d, SEQUENCE_PROGRAM, SEQUENCE_PROGRAM_VERSION);
         login_begin(p);
     } else {
         rpc_client_drop(p->rpc, "the peer serves no file operations of version %u", FOP_PROGRAM_VERSION);
@@ -190,6 +193,7 @@ login_accepted(struct brick_peer *p, const struct common_reply *reply)
         .is_child_up =
             !dict_has(reply->dict, DICT_KEY_CHILD_UP) || dict_get_flag(reply->dict, DICT_KEY_CHILD_UP),
         .removals_pass = dict_get_flag(reply->dict, DICT_KEY_REMOVALS_PASS),
+        .has_sequences = p->has_sequences && !rpc_client_is_inside(p->rpc),
         .has_names_notices = dict_get_flag(reply->dict, DICT_KEY_NAMES_NOTICES),
     };
 

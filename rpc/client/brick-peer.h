@@ -25,6 +25,7 @@ struct brick_login {
     bool removals_pass;
     /* the brick reports a client that waits for our lock on all names of a folder: as removals_pass */
     bool has_names_notices;
+    bool has_sequences; /* the brick takes several calls in one record (sequence-program.h) */
 };
 
 /* All run on workers. All but `gone` may be NULL. */

@@ -2,6 +2,7 @@
 libkiln_rpc_a_SOURCES += \
 	rpc/client/rpc-client.c rpc/client/rpc-client.h rpc/client/rpc-client-internal.h \
 	rpc/client/rpc-call.c rpc/client/rpc-watch.c rpc/client/rpc-fop.c rpc/client/rpc-saved.c \
+	rpc/client/rpc-sequence.c \
 	rpc/client/xid-table.c rpc/client/xid-table.h \
 	rpc/client/brick-peer.c rpc/client/brick-peer.h \
 	rpc/client/glusterd-calls.c rpc/client/glusterd-calls.h

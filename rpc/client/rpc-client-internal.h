@@ -74,6 +74,7 @@ struct rpc_client {
     atomic_bool is_pinging;
     _Atomic uint64_t timeouts, unknown_replies, calls_in, pings;
     _Atomic uint64_t fops_sent[FOP_COUNT]; /* by fop; relaxed additions */
+    _Atomic uint64_t calls_joined;         /* calls that needed no record of their own */
 };
 
 /* rpc-client.c */

@@ -478,6 +478,7 @@ rpc_client_stats(struct rpc_client *c, struct rpc_client_stats *out)
     out->unknown_replies = atomic_load(&c->unknown_replies);
     out->calls_in = atomic_load(&c->calls_in);
     out->pings = atomic_load(&c->pings);
+    out->calls_joined = atomic_load(&c->calls_joined);
     xid_count(&c->calls, &out->waiting, &out->expired);
 }
 

@@ -185,6 +185,27 @@ void rpc_reply_is_garbage(struct rpc_reply *r, const char *what);
  * caller are not used after return, or after `cb` has run. */
 int rpc_client_fop(struct rpc_client *c, const struct fop_call *call, const struct caller *caller,
                    struct iobuf *payload, unsigned timeout_s, rpc_reply_fn cb, void *arg);
+/* The calls of a sequence (rpc/xdr/sequence-program.h), in the order in which the peer runs them. */
+struct rpc_step {
+    const struct fop_call *call; /* has no payload */
+    const struct caller *caller;
+    bool always; /* runs also if an earlier call has failed */
+    unsigned fd_of, gfid_of; /* number of the earlier step, from 1, whose fd or object is used; 0: none */
+};
+/* Sends the calls in one record, for a peer that has the program. -EMSGSIZE: too many calls or bytes for one
+ * record. Else as rpc_client_fop(). */
+int rpc_client_sequence(struct rpc_client *c, const struct rpc_step *steps, unsigned count,
+                        unsigned timeout_s, rpc_reply_fn cb, void *arg);
+/* Called in `cb`: decodes the replies, as rpc_reply_fop() does each. A call that was not run has failed with
+ * ECANCELED and SHORTAGE_UNSENT. All replies, and their dicts, are valid until the last call's arena is
+ * released. */
+struct rpc_step_reply {
+    enum fop fop;
+    struct fop_reply *out;
+    struct arena *arena;
+};
+void rpc_reply_sequence(struct rpc_reply *r, const struct rpc_step_reply *replies, unsigned count);
+
 /* Called in `cb`: decodes the reply to a fop. `out` is always filled: an error of the RPC layer or the
  * codec is op_ret -1 with op_errno; after garbage (ENOTCONN) the connection is dropped; without memory for
  * the results the error is ENOMEM with SHORTAGE_UNREAD, but for a change the results without its dicts are
@@ -198,10 +219,11 @@ struct rpc_client_stats {
     const char *state;
     unsigned waiting, expired;
     uint64_t connects, losses, timeouts, unknown_replies, calls_in, pings;
+    uint64_t calls_joined; /* calls that came behind others in the same record: rpc_client_sequence() */
 };
 /* Fills *out with the present values. Any thread. */
 void rpc_client_stats(struct rpc_client *c, struct rpc_client_stats *out);
-/* Number of calls sent by rpc_client_fop() since the client was made. */
+/* Number of calls sent by rpc_client_fop() and rpc_client_sequence() since the client was made. */
 uint64_t rpc_client_fops_sent(struct rpc_client *c, enum fop fop);
 
 #endif

@@ -21,6 +21,8 @@ rpc_fop_decode(struct rpc_request *req)
     if (req->inside) /* inside.c has copied the call */
         return true;
     err = fop_decode_call(fop, &req->args, &req->stk.call);
+    if (!err && req->sequence)
+        err = sequence_resolve(req);
     if (err == -EBADMSG)
         rpc_reply_error(req, RPC_GARBAGE_ARGS);
     else if (err)
@@ -78,6 +80,10 @@ rpc_fop_reply(struct rpc_request *req)
     struct xdr x;
 
     req->stk.call.fop = fop;
+    if (req->sequence) {
+        sequence_answer(req);
+        return;
+    }
     if (req->inside) {
         inside_answer(req, 0);
         return;

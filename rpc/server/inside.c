@@ -31,7 +31,7 @@ inside_answer(struct rpc_request *req, int err)
     rpc_request_drop(req);
 }
 
-static const struct rpc_program *
+const struct rpc_program *
 fop_program(const struct rpc_server *s)
 {
     const struct rpc_program *const *p = s->programs;

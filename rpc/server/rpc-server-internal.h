@@ -20,8 +20,19 @@ struct rpc_server {
 /* A request of connection `c`; `r` is taken over. NULL: no memory. */
 struct rpc_request *request_new(struct rpc_server *s, struct conn *c, struct record *r);
 
+/* sequence.c: takes the reply of a call of a sequence, and frees the request; notes that the call cannot be
+ * decoded; notes that the request was freed without a reply. */
+void sequence_answer(struct rpc_request *req);
+void sequence_garbage(struct rpc_request *req, enum rpc_accept status);
+void sequence_dropped(struct sequence *s);
+/* sequence.c: puts the results of earlier calls into the decoded call. 0, or -errno: the call cannot be part
+ * of a sequence. */
+int sequence_resolve(struct rpc_request *req);
+
 /* inside.c: answers a request that came as a call, with its reply or -errno, and frees the request. */
 void inside_answer(struct rpc_request *req, int err);
+/* The program of the server's fops. NULL: there is none. */
+const struct rpc_program *fop_program(const struct rpc_server *s);
 
 /* Sends a `message` that already has its head. Frees the request. */
 void rpc_reply_head_sent(struct rpc_request *req, const char *message, size_t bytes, struct iobuf *payload,

@@ -68,6 +68,7 @@ request_free(struct rpc_request *req)
 {
     size_t reserved = req->reply_reserved;
     struct fop_path *inside = req->inside;
+    struct sequence *sequence = req->sequence;
 
     if (req->stk.replied) {
         conn_tell_sent(req->conn, req->stk.replied);
@@ -79,6 +80,8 @@ request_free(struct rpc_request *req)
     record_release(&req->record); /* may release the connection */
     mem_put_t(MEM_ID_RPC_REQUEST, req);
     fop_path_unref(inside);
+    if (sequence)
+        sequence_dropped(sequence);
 }
 
 /* ---- a request that waits (stack/call-pack.h) ------------------------------------------------ */
@@ -118,6 +121,7 @@ packed_moved(struct call_stack *stk, struct call_stack *copy, size_t bytes)
     record_shrink(&req->record, &rpc_request_of(copy)->record, bytes);
     req->reply_reserved = 0;
     req->inside = NULL;
+    req->sequence = NULL;
 }
 
 static void
@@ -367,6 +371,10 @@ rpc_reply_error(struct rpc_request *req, enum rpc_accept status)
     char out[RPC_REPLY_ERROR_BYTES_MAX];
 
     assert(status != RPC_SUCCESS);
+    if (req->sequence) {
+        sequence_garbage(req, status);
+        return;
+    }
     if (req->inside) {
         inside_answer(req, -ENOTCONN); /* as the client takes such a reply (wire 1.6) */
         return;

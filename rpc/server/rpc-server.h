@@ -20,6 +20,7 @@
 
 struct fop_path;
 struct rpc_request;
+struct sequence;
 
 /* Decodes the arguments in the record and answers, now or later, by one of the functions below: exactly
  * once. */
@@ -63,6 +64,7 @@ struct rpc_request {
     struct rpc_server *server;
     struct fop_path *inside; /* the call came as a call, not as bytes (inside.c): a reference; else NULL */
     struct worker_job job;   /* inside.c's */
+    struct sequence *sequence; /* the call is one of several of a record (sequence.c); else NULL */
     /* Private state of the program, in a struct of its own: zero when the handler is called. (A request is
      * made before its program is known, so there is room for the largest.) Packing the call keeps the state:
      * stack/call-pack.h. */
@@ -91,6 +93,10 @@ extern const struct transport_ops rpc_server_transport_ops;
 
 /* GF-DUMP: program discovery and ping (wire 2.3, 1.7); to be listed in the table of rpc_server_new(). */
 extern const struct rpc_program rpc_dump_program;
+
+/* Sequences of fops in one record (sequence-program.h), for a server that also serves the fops. A server
+ * without the offer has the second: clients that an earlier program of this process has told go on. */
+extern const struct rpc_program rpc_sequence_program, rpc_unlisted_sequence_program;
 
 /* The functions that answer are called by the thread that has the request, which is freed. They do not
  * block and cannot fail: if a reply cannot be sent, the connection is gone already, or is closed. Sizes

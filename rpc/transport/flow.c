@@ -381,6 +381,19 @@ conn_enter_call(struct conn *c, size_t bytes, struct record *r)
 }
 
 void
+conn_count_call(struct conn *c, size_t bytes, struct record *r)
+{
+    *r = (struct record){.bytes = bytes};
+    flow_hold_record(c, r);
+}
+
+bool
+conn_begin_call(struct conn *c)
+{
+    return !atomic_load_explicit(&c->is_dead, memory_order_relaxed) && conn_busy_get(c);
+}
+
+void
 conn_leave_call(struct conn *c)
 {
     conn_busy_put(c);

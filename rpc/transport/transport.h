@@ -68,6 +68,13 @@ bool record_waits(struct record *r);
 int conn_enter_call(struct conn *c, size_t bytes, struct record *r);
 /* The handler of that call has returned; the call may go on, until record_release(). */
 void conn_leave_call(struct conn *c);
+/* Counts one more call, which came in the record of another call of this connection: as conn_enter_call(),
+ * but beyond the limits: the reader waits until the calls are below the limits again. The caller holds the
+ * other record. Any thread. */
+void conn_count_call(struct conn *c, size_t bytes, struct record *r);
+/* Begins a handler of a counted call; conn_leave_call() ends it. False: the connection has ended. Any
+ * thread. */
+bool conn_begin_call(struct conn *c);
 
 struct transport_ops {
     /* A new connection, from a listener or a dialler, on a worker; lent. Non-zero refuses the connection. */

@@ -9,7 +9,8 @@ libkiln_rpc_a_SOURCES += \
 	rpc/xdr/dump-program.c rpc/xdr/dump-program.h \
 	rpc/xdr/handshake-program.c rpc/xdr/handshake-program.h \
 	rpc/xdr/callback-program.c rpc/xdr/callback-program.h rpc/xdr/portmap-program.c rpc/xdr/portmap-program.h \
-	rpc/xdr/brick-op-program.c rpc/xdr/brick-op-program.h
+	rpc/xdr/brick-op-program.c rpc/xdr/brick-op-program.h \
+	rpc/xdr/sequence-program.c rpc/xdr/sequence-program.h
 
 check_PROGRAMS += rpc/xdr/test-fop-codec rpc/xdr/test-cred rpc/xdr/test-programs
 rpc_xdr_test_fop_codec_SOURCES = rpc/xdr/test-fop-codec.c rpc/xdr/test-random-fop.h rpc/xdr/test-vector.h

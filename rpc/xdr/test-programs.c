@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GF-DUMP, Handshake and Callback messages against captures (wire 10.1, 10.3, 10.11), open flags, and the old
- * dict's bounds. */
+/* GF-DUMP, Handshake and Callback messages against captures (wire 10.1, 10.3, 10.11), sequences, open flags,
+ * and the old dict's bounds. */
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/open-flags.h"
+#include "rpc/xdr/sequence-program.h"
 #include "rpc/xdr/test-random-fop.h"
 #include "rpc/xdr/test-vector.h"
 
@@ -283,6 +284,103 @@ START_TEST(open_flags_are_translated_both_ways)
 }
 END_TEST
 
+/* Encodes two steps with 8 and 5 bytes of arguments. */
+static struct xdr
+two_steps(const struct sequence_step *second)
+{
+    struct xdr x = encoder();
+
+    xdr_put_u32(&x, 2);
+    xdr_put_sequence_step(&x, &(struct sequence_step){.fop = 11, .args_bytes = 8});
+    xdr_put_bytes(&x, "arg-of-1", 8);
+    xdr_put_sequence_step(&x, second);
+    xdr_put_bytes(&x, "arg-2", 5);
+    ck_assert_int_eq(x.error, 0);
+    xdr_init(&x, again, (size_t)(x.at - again), NULL);
+    return x;
+}
+
+START_TEST(a_sequence_round_trips)
+{
+    char cred[] = "12345678";
+    struct sequence_step out[SEQUENCE_STEPS_MAX];
+    struct sequence_step second = {.fop = 42,
+                                   .flags = SEQUENCE_ALWAYS,
+                                   .fd_of = 1,
+                                   .gfid_of = 1,
+                                   .cred = cred,
+                                   .cred_bytes = 8,
+                                   .args_bytes = 5};
+    struct xdr x = two_steps(&second);
+
+    ck_assert_uint_eq(xdr_left(&x), 4 + sequence_step_size(0, 8) + sequence_step_size(8, 5));
+    ck_assert_uint_eq(xdr_get_sequence(&x, out), 2);
+    ck_assert_uint_eq(out[0].fop, 11);
+    ck_assert_uint_eq(out[0].fd_of | out[0].gfid_of | out[0].flags, 0);
+    ck_assert_ptr_null(out[0].cred);
+    ck_assert_uint_eq(out[0].args_bytes, 8);
+    ck_assert_mem_eq(out[0].args, "arg-of-1", 8);
+    ck_assert_uint_eq(out[1].fop, 42);
+    ck_assert_uint_eq(out[1].flags, SEQUENCE_ALWAYS);
+    ck_assert_uint_eq(out[1].fd_of, 1);
+    ck_assert_mem_eq(out[1].cred, "12345678", 8);
+    ck_assert_mem_eq(out[1].args, "arg-2", 5);
+}
+END_TEST
+
+/* Returns whether the decoder refuses the sequence with this second step. */
+static bool
+refuses_second(struct sequence_step second)
+{
+    struct sequence_step out[SEQUENCE_STEPS_MAX];
+    struct xdr x;
+
+    second.args_bytes = 5;
+    x = two_steps(&second);
+    return xdr_get_sequence(&x, out) == 0 && x.error == -EBADMSG;
+}
+
+START_TEST(sequences_beyond_the_bounds_are_refused)
+{
+    struct sequence_step out[SEQUENCE_STEPS_MAX];
+    struct xdr x;
+
+    ck_assert(!refuses_second((struct sequence_step){.fop = 42, .fd_of = 1}));
+    ck_assert(refuses_second((struct sequence_step){.fop = 42, .fd_of = 2})); /* not an earlier step */
+    ck_assert(refuses_second((struct sequence_step){.fop = 42, .gfid_of = UINT32_MAX}));
+    ck_assert(refuses_second((struct sequence_step){.fop = 42, .flags = 2}));
+    ck_assert(refuses_second((struct sequence_step){.fop = FOP_COUNT}));
+    ck_assert(refuses_second((struct sequence_step){.fop = 0}));
+    for (uint32_t count = 0; count < 12; count++) {
+        x = two_steps(&(struct sequence_step){.fop = 42, .args_bytes = 5});
+        xdr_store_u32(again, count);
+        ck_assert_uint_eq(xdr_get_sequence(&x, out), count == 2 ? 2 : 0);
+    }
+    x = two_steps(&(struct sequence_step){.fop = 42, .args_bytes = 5});
+    x.end -= 4;
+    ck_assert_uint_eq(xdr_get_sequence(&x, out), 0);
+}
+END_TEST
+
+START_TEST(results_of_a_sequence_round_trip)
+{
+    struct sequence_result in[] = {{"first", 5}, {NULL, 0}, {"third", 5}}, out[3];
+    struct xdr y = encoder(), x;
+
+    xdr_put_sequence_results(&y, in, 3);
+    ck_assert_uint_eq((size_t)(y.at - again), xdr_sequence_results_size(in, 3));
+    xdr_init(&x, again, (size_t)(y.at - again), NULL);
+    xdr_get_sequence_results(&x, out, 3);
+    ck_assert_int_eq(x.error, 0);
+    ck_assert_uint_eq(out[1].size, 0);
+    ck_assert_uint_eq(out[2].size, 5);
+    ck_assert_mem_eq(out[2].bytes, "third", 5);
+    xdr_init(&x, again, (size_t)(y.at - again), NULL);
+    xdr_get_sequence_results(&x, out, 2); /* other calls were sent */
+    ck_assert_int_eq(x.error, -EBADMSG);
+}
+END_TEST
+
 START_TEST(random_bytes_are_decoded_or_refused)
 {
     uint64_t seed = 21;
@@ -295,12 +393,14 @@ START_TEST(random_bytes_are_decoded_or_refused)
         struct cache_invalidation c = {0};
         struct inodelk_contention i;
         struct dump_reply d;
+        struct sequence_step steps[SEQUENCE_STEPS_MAX];
+        struct sequence_result results[SEQUENCE_STEPS_MAX];
         struct xdr x;
 
         for (size_t at = 0; at < n; at++)
             copy[at] = random_u64(&seed) % 4 ? 0 : (char)(random_u64(&seed) % 64);
         xdr_init(&x, copy, n, &arena);
-        switch (round % 5) {
+        switch (round % 7) {
         case 0:
             xdr_get_common_reply(&x, &r);
             break;
@@ -315,6 +415,12 @@ START_TEST(random_bytes_are_decoded_or_refused)
             break;
         case 4:
             xdr_get_dump_reply(&x, &d);
+            break;
+        case 5:
+            (void)xdr_get_sequence(&x, steps);
+            break;
+        case 6:
+            xdr_get_sequence_results(&x, results, (unsigned)round % SEQUENCE_STEPS_MAX + 1);
             break;
         }
         free(copy);
@@ -343,6 +449,9 @@ test_suite(void)
     tcase_add_test(tc, cache_invalidation);
     tcase_add_test(tc, entrylk_contention_and_recall_lease);
     tcase_add_test(tc, open_flags_are_translated_both_ways);
+    tcase_add_test(tc, a_sequence_round_trips);
+    tcase_add_test(tc, sequences_beyond_the_bounds_are_refused);
+    tcase_add_test(tc, results_of_a_sequence_round_trip);
     tcase_add_test(tc, random_bytes_are_decoded_or_refused);
     suite_add_tcase(s, tc);
     return s;

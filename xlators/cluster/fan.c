@@ -27,6 +27,37 @@ fan_wind_to(struct fan *f, struct xlator *xl, unsigned i, struct call_stack *stk
         coro_group_wind(&f->group, stk, xl->children[i]);
 }
 
+void
+fan_wind_joined(struct fan *first, struct call_stack *stk, struct fan *second, struct call_stack *next,
+                bool always, struct xlator *xl, unsigned i)
+{
+    bool is_short = !stk || !next;
+
+    if (is_short && stk)
+        call_stack_free(stk);
+    if (is_short && next)
+        call_stack_free(next);
+    first->sent |= CHILD(i);
+    second->sent |= CHILD(i);
+    first->stk[i] = is_short ? NULL : stk;
+    second->stk[i] = is_short ? NULL : next;
+    if (is_short)
+        return;
+    coro_group_join(&second->group, stk, next, always);
+    coro_group_wind(&first->group, stk, xl->children[i]);
+}
+
+bool
+fan_takes_joined(const struct xlator *xl, child_set to)
+{
+    for_each_child(i, to)
+    {
+        if (!(atomic_load(&xl->children[i]->brick_facts) & BRICK_SEQUENCES))
+            return false;
+    }
+    return true;
+}
+
 static void
 read_result(struct fan *f, unsigned i)
 {

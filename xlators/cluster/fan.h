@@ -39,6 +39,13 @@ void fan_begin(struct fan *f);
 void fan_again(struct fan *f);
 /* Winds `stk`, which the fan then owns, to child i. `stk` may be NULL (out of memory). */
 void fan_wind_to(struct fan *f, struct xlator *xl, unsigned i, struct call_stack *stk);
+/* Winds `stk`, which `first` then owns, and behind it `next`, which `second` owns, to child i in one message
+ * where that is possible (call_stack_join()). If either is NULL (out of memory), none is wound, and both fans
+ * have the child in `unsent`. */
+void fan_wind_joined(struct fan *first, struct call_stack *stk, struct fan *second, struct call_stack *next,
+                     bool always, struct xlator *xl, unsigned i);
+/* Returns whether all of `to` take joined calls in one message. */
+bool fan_takes_joined(const struct xlator *xl, child_set to);
 /* Waits for the replies; called once for each fan_begin(). */
 void fan_wait(struct fan *f);
 /* Makes all calls, winds them and waits, for a change that either all of `to` must get or none. Returns 0

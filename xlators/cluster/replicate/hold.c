@@ -31,6 +31,24 @@
  * many writes count as one append if each began at the end of the previous one, and no child had any of the
  * bytes before the first write.
  *
+ * Where all children are bricks of kilnd, one message to each child takes the lock and sets the mark, and
+ * another clears the mark and unlocks (BRICK_SEQUENCES). Both only happen with no child missing or failed;
+ * otherwise each step waits for the answers of the step before. A death of any side between any
+ * two messages leaves no new state:
+ *
+ *      lock and mark    a child marks a locked copy only. Writes begin when all children have answered,
+ *                       so all marks are set before any copy is written. If a child fails, or another client
+ *                       has its lock, the marks are taken back, then the locks released, and all begins anew
+ *                       in separate steps. Some children may be marked, and nothing written, at any moment; a
+ *                       mount that dies after separate locks and between two separate marks leaves the same:
+ *                       healers compare equal copies and clear the mark
+ *      mark and unlock  after all writes, and FSYNC, are answered by all children. One child may be unmarked
+ *                       and unlocked while another is still marked and locked. Another client does not change
+ *                       the file before it has that lock, too, or counts that child as missing and accuses
+ *                       it. A mount that dies between two separate clearings of the mark leaves the same,
+ *                       because its locks end with it. A child that fails here keeps its mark, as with
+ *                       separate steps
+ *
  * The lock on all names of a folder is kept by the same means, without marks, when this mount changes
  * several names there in a row (entry.c): for names_kept_ms() after the last change, and for five times that
  * in total. Bricks of kilnd report that another client waits for this lock, so the lock is kept for a second,
@@ -186,6 +204,43 @@ is_one_append(const struct replicate *r, const struct hold *h)
     return h->is_one_append && !(keepers & (h->had_less | ~h->had_none));
 }
 
+/* Returns whether the marks after are the same on all children, and need no word of the others first. */
+static bool
+ends_alike(const struct replicate *r, const struct hold *h)
+{
+    return is_of_data(h) && h->locked == r->all && !h->failed && !h->accused &&
+           fan_takes_joined(r->xl, h->locked);
+}
+
+/* Clears the dirty mark and unlocks, in one message to each child. */
+static int
+unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
+{
+    struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = (uint32_t)-1};
+    struct fan mark, unlock;
+
+    fan_begin(&mark);
+    fan_begin(&unlock);
+    for_each_child (i, h->locked)
+        fan_wind_joined(&mark, marks_call(op, i, &m), &unlock, lock_drop_make(op, i, e), true, op->r->xl, i);
+    fan_wait(&mark);
+    fan_wait(&unlock);
+    child_set done = fan_done(&mark), unmarked = mark.unsent, left = h->locked & ~fan_done(&unlock);
+    int err = fan_errno(&mark);
+
+    fan_end(&mark);
+    fan_end(&unlock);
+    if (unmarked) { /* there was no memory: these calls wait for it */
+        fan_insist(&mark, op, unmarked, marks_make, &m);
+        done |= fan_done(&mark);
+        err = fan_errno(&mark);
+        fan_end(&mark);
+    }
+    if (left) /* not sent, or refused by a brick that has been replaced by another program meanwhile */
+        locks_drop_one(op, e, left);
+    return op_has_quorum(op, done) ? 0 : err ? -err : -ENOTCONN;
+}
+
 static int
 mark_and_unlock(struct replicate *r, struct hold *h)
 {
@@ -195,6 +250,8 @@ mark_and_unlock(struct replicate *r, struct hold *h)
 
     if (h->is_unsynced && !is_one_append(r, h) && conf->ensure_durability)
         sync_data(&op, h);
+    if (ends_alike(r, h))
+        return unmark_joined(&op, h, &e);
     int err = is_of_data(h) ? hold_marks_after(&op, h) : 0;
     locks_drop_one(&op, &e, h->locked);
     return err;
@@ -373,6 +430,41 @@ check_locked(const struct op *op, const struct hold *h, int err)
     return is_of_data(h) && op->readable && !(h->locked & op->readable) ? -EIO : 0;
 }
 
+/* Takes the lock and the dirty mark on all children, in one message to each. Returns false, with neither, if
+ * a child is missing, fails, or the lock is not free. */
+static bool
+lock_and_mark_joined(struct op *op, struct hold *h, const struct lock_entity *e, int *err)
+{
+    struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = 1};
+    child_set all = op->r->all;
+    struct fan lock, mark;
+
+    if (atomic_load(&op->r->up) != all || !is_of_data(h) || !fan_takes_joined(op->r->xl, all))
+        return false;
+    fan_begin(&lock);
+    fan_begin(&mark);
+    for_each_child (i, all)
+        fan_wind_joined(&lock, lock_now_make(op, i, e), &mark, marks_call(op, i, &m), false, op->r->xl, i);
+    fan_wait(&lock);
+    fan_wait(&mark);
+    child_set has = fan_done(&lock), marked = fan_done(&mark);
+    bool is_whole = marked == all && has == all;
+
+    if (is_whole) {
+        h->locked = all;
+        *err = check_marked(op, h, &mark);
+    }
+    fan_end(&lock);
+    fan_end(&mark);
+    if (is_whole)
+        return true;
+    m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
+    fan_insist(&mark, op, marked, marks_make, &m);
+    fan_end(&mark);
+    locks_drop_one(op, e, has);
+    return false;
+}
+
 static int
 lock_and_mark(struct op *op, struct hold *h)
 {
@@ -384,6 +476,8 @@ lock_and_mark(struct op *op, struct hold *h)
 
     if (!op_has_quorum(op, up))
         return -ENOTCONN;
+    if (lock_and_mark_joined(op, h, &e, &err))
+        return err;
     h->locked = locks_take(op, &e, 1, up, &err);
     if (!h->locked)
         return err ? -err : -ENOTCONN;

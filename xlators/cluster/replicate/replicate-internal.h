@@ -344,6 +344,9 @@ void marks_read(const struct replicate *r, const struct fan *f, struct replica o
  * the children that have granted all locks; the empty set with ENOMEM if a child could not be asked. */
 child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
                      int *err);
+/* Return the calls to child i that try the lock without waiting, and release it. NULL: out of memory. */
+struct call_stack *lock_now_make(const struct op *op, unsigned i, const struct lock_entity *e);
+struct call_stack *lock_drop_make(const struct op *op, unsigned i, const struct lock_entity *e);
 /* Tries the lock without waiting. Returns the children that have granted it. */
 child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
 void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);

@@ -116,6 +116,18 @@ lock_make(const struct op *op, const struct lock_entity *e, unsigned i, enum loc
     return stk;
 }
 
+struct call_stack *
+lock_now_make(const struct op *op, unsigned i, const struct lock_entity *e)
+{
+    return lock_make(op, e, i, LOCK_NOW);
+}
+
+struct call_stack *
+lock_drop_make(const struct op *op, unsigned i, const struct lock_entity *e)
+{
+    return lock_make(op, e, i, LOCK_DROP);
+}
+
 static void
 wind_lock(const struct op *op, struct fan *f, const struct lock_entity *e, child_set on, enum lock_how how)
 {

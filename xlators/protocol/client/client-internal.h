@@ -26,7 +26,7 @@ struct client_conf {
     struct gfid volume_id; /* null: the brick sends it */
     int64_t port, ping_timeout_s, call_timeout_s;
     int transport;
-    bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket, inside;
+    bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket, inside, compound;
     struct tls_options tls;
 };
 

@@ -24,7 +24,10 @@
  * passes its fd (call.fd): each child's number is then kept with that fd, and reply.fd is a further
  * reference to it.
  *
- * The context of an fd is the brick's number for it (remote-fd.c). */
+ * The context of an fd is the brick's number for it (remote-fd.c).
+ *
+ * Joined calls (call_stack_join()) go in one record to a brick that is Kiln, too, unless `compound` is off.
+ * To another brick, or inside of this process, they go one after another, with the same results. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,6 +41,7 @@
 #include "log/dump.h"
 #include "log/log.h"
 #include "rpc/xdr/callback-program.h"
+#include "rpc/xdr/sequence-program.h"
 #include "xlators/protocol/client/client-internal.h"
 
 #define GLUSTERD_PORT_DEFAULT "24007"
@@ -58,6 +62,7 @@ static const struct option client_options[] = {
     OPT_BOOL(struct client_conf, any_port, "client-bind-insecure", "on"),
     OPT_BOOL(struct client_conf, local_socket, "local-socket", "on"),
     OPT_BOOL(struct client_conf, inside, "inside", "off"),
+    OPT_BOOL(struct client_conf, compound, "compound", "on"),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
     TLS_OPTIONS(struct client_conf, tls),
     OPT_IGNORED("event-threads"),
@@ -106,9 +111,11 @@ static void
 brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
 {
     struct client *c = arg;
+    const struct client_conf *conf = xlator_conf(c->xl);
 
     atomic_store(&c->xl->brick_facts, (login->removals_pass ? BRICK_REMOVALS_PASS : 0) |
-                                          (login->has_names_notices ? BRICK_NAMES_NOTICES : 0));
+                                          (login->has_names_notices ? BRICK_NAMES_NOTICES : 0) |
+                                          (login->has_sequences && conf->compound ? BRICK_SEQUENCES : 0));
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;
     c->reopening++; /* keeps client_reopened() from the end until all OPENs are sent */
@@ -446,14 +453,11 @@ process_reply(struct client *c, struct call_stack *stk)
     }
 }
 
+/* Answers the call with its decoded reply. */
 static void
-fop_reply_arrived(struct rpc_reply *r, void *arg)
+answer_call(struct call_stack *stk)
 {
-    struct call_stack *stk = arg;
-    struct xlator *xl = stk->xl;
-
-    rpc_reply_fop(r, stk->call.fop, &stk->reply, &stk->arena);
-    int err = stk->reply.op_ret < 0 ? 0 : process_reply(xl->private, stk);
+    int err = stk->reply.op_ret < 0 ? 0 : process_reply(stk->xl->private, stk);
 
     if (err == -ENOMEM) { /* out of memory for the fd */
         iobuf_unref(stk->reply.iobuf);
@@ -464,6 +468,15 @@ fop_reply_arrived(struct rpc_reply *r, void *arg)
         call_stack_fail(stk, -err);
     else
         call_stack_unwind(stk);
+}
+
+static void
+fop_reply_arrived(struct rpc_reply *r, void *arg)
+{
+    struct call_stack *stk = arg;
+
+    rpc_reply_fop(r, stk->call.fop, &stk->reply, &stk->arena);
+    answer_call(stk);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -498,18 +511,18 @@ put_fds(struct client *c, struct fop_call *call)
     return !err && call->fd2 ? remote_fd_number(c, call->fop, call->fd2, &call->fd2_nr) : err;
 }
 
+/* Completes the call for the wire. Returns 0 or -errno. */
 static int
-send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
+prepare_call(struct client *c, struct call_stack *stk, struct caller *caller)
 {
     const struct client_conf *conf = xlator_conf(c->xl);
-    struct iobuf *payload = stk->call.payload_iobuf;
-    struct caller caller = stk->caller;
     int err = put_fds(c, &stk->call);
 
     if (err)
         return err;
+    *caller = stk->caller;
     if (!conf->sends_gids)
-        caller.group_count = 0;
+        caller->group_count = 0;
     if (is_listing_fop(stk->call.fop)) {
         unsigned brick;
 
@@ -517,12 +530,23 @@ send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
     }
     if (conf->strips_o_direct && is_opening_fop(stk->call.fop))
         stk->call.flags &= ~(uint32_t)O_DIRECT;
-    return rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0, fop_reply_arrived,
-                          stk);
+    return 0;
+}
+
+static int
+send_call(struct client *c, struct rpc_client *rpc, struct call_stack *stk)
+{
+    struct iobuf *payload = stk->call.payload_iobuf;
+    struct caller caller;
+    int err = prepare_call(c, stk, &caller);
+
+    return err ? err
+               : rpc_client_fop(rpc, &stk->call, &caller, payload ? iobuf_ref(payload) : NULL, 0,
+                                fop_reply_arrived, stk);
 }
 
 static xl_verdict
-client_any(struct xlator *xl, struct call_stack *stk)
+send_single(struct xlator *xl, struct call_stack *stk)
 {
     struct client *c = xl->private;
     struct brick_peer *peer = atomic_load(&c->peer);
@@ -541,6 +565,154 @@ client_any(struct xlator *xl, struct call_stack *stk)
     if (err == -ENOMEM || err == -EAGAIN)
         return call_stack_unsent(stk);
     return err ? err : XL_OWNED;
+}
+
+/* ---- joined calls ---------------------------------------------------------------------------- */
+
+static void
+sequence_arrived(struct rpc_reply *r, void *arg)
+{
+    struct rpc_step_reply replies[SEQUENCE_STEPS_MAX];
+    struct call_stack *stk[SEQUENCE_STEPS_MAX], *next = arg;
+    unsigned count = 0;
+
+    do {
+        struct call_stack *s = stk[count] = next;
+
+        next = s->joined;
+        s->joined = NULL;
+        replies[count++] = (struct rpc_step_reply){s->call.fop, &s->reply, &s->arena};
+    } while (next);
+    rpc_reply_sequence(r, replies, count);
+    for (unsigned i = 0; i < count; i++)
+        answer_call(stk[i]);
+}
+
+/* Sends all calls in one record. Returns 0 or -errno. */
+static int
+send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
+{
+    struct rpc_step steps[SEQUENCE_STEPS_MAX];
+    struct caller callers[SEQUENCE_STEPS_MAX];
+    unsigned count = 0;
+
+    for (struct call_stack *s = first; s; s = s->joined) {
+        if (count == SEQUENCE_STEPS_MAX)
+            return -EMSGSIZE;
+        s->xl = c->xl;
+        put_call_address(&s->call);
+        int err = prepare_call(c, s, &callers[count]);
+        if (err)
+            return err;
+        steps[count] =
+            (struct rpc_step){.call = &s->call, .caller = &callers[count], .always = s->joins_always};
+        count++;
+    }
+    return rpc_client_sequence(rpc, steps, count, 0, sequence_arrived, first);
+}
+
+/* Answers calls that cannot be sent, from `stk` on, with the error. */
+static void
+fail_joined(struct xlator *xl, struct call_stack *stk, int err)
+{
+    for (struct call_stack *next; stk; stk = next) {
+        next = stk->joined;
+        stk->joined = NULL;
+        stk->xl = xl;
+        call_stack_answer(stk, err == -ENOMEM || err == -EAGAIN ? call_stack_unsent(stk) : err);
+    }
+}
+
+/* Answers the call as not run. */
+static void
+cancel_call(struct xlator *xl, struct call_stack *stk)
+{
+    stk->joined = NULL;
+    stk->xl = xl;
+    stk->reply = (struct fop_reply){.op_ret = -1, .op_errno = ECANCELED, .shortage = SHORTAGE_UNSENT};
+    call_stack_unwind(stk);
+}
+
+static void run_joined(struct xlator *xl, struct call_stack *stk, bool has_failed);
+
+static xl_verdict
+joined_answered(struct frame *f, struct call_stack *stk)
+{
+    struct call_stack *next = stk->joined;
+
+    stk->joined = NULL;
+    run_joined(f->xl, next, f->local.u64[0] || stk->reply.op_ret < 0);
+    return XL_PASS;
+}
+
+/* Sends a call in a record of its own. The frame sends the next call of the sequence. */
+static xl_verdict
+send_one_of_joined(struct xlator *xl, struct call_stack *stk, bool has_failed)
+{
+    struct frame *f = stk->joined ? frame_push(stk, xl, joined_answered) : NULL;
+
+    if (!f && stk->joined) {
+        struct call_stack *next = stk->joined;
+
+        stk->joined = NULL;
+        fail_joined(xl, next, -ENOMEM);
+        return call_stack_unsent(stk);
+    }
+    if (f)
+        f->local.u64[0] = has_failed;
+    return send_single(xl, stk);
+}
+
+static void
+run_joined(struct xlator *xl, struct call_stack *stk, bool has_failed)
+{
+    while (stk && has_failed && !stk->joins_always) {
+        struct call_stack *next = stk->joined;
+
+        cancel_call(xl, stk);
+        stk = next;
+    }
+    if (!stk)
+        return;
+    stk->xl = xl;
+    xl_verdict verdict = send_one_of_joined(xl, stk, has_failed);
+    if (verdict != XL_OWNED)
+        call_stack_answer(stk, verdict);
+}
+
+static xl_verdict
+send_sequence(struct xlator *xl, struct call_stack *stk)
+{
+    struct client *c = xl->private;
+    struct brick_peer *peer = atomic_load(&c->peer);
+    int err = peer && atomic_load(&c->is_serving) ? 0 : -ENOTCONN;
+
+    if (!err) {
+        struct rpc_client *rpc = brick_peer_client(peer);
+
+        rpc_client_hold(rpc);
+        err = send_joined(c, rpc, stk); /* if 0, the calls may already be answered */
+        rpc_client_let_go(rpc);
+    }
+    if (!err)
+        return XL_OWNED;
+    if (err == -EMSGSIZE)
+        return send_one_of_joined(xl, stk, false);
+    struct call_stack *next = stk->joined;
+
+    stk->joined = NULL;
+    fail_joined(xl, next, err);
+    return err == -ENOMEM || err == -EAGAIN ? call_stack_unsent(stk) : err;
+}
+
+static xl_verdict
+client_any(struct xlator *xl, struct call_stack *stk)
+{
+    if (!stk->joined)
+        return send_single(xl, stk);
+    if (atomic_load(&xl->brick_facts) & BRICK_SEQUENCES)
+        return send_sequence(xl, stk);
+    return send_one_of_joined(xl, stk, false);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -756,6 +928,7 @@ client_dump(struct xlator *xl, struct dump *d)
     dump_line(d, "calls-waiting", "%u", stats.waiting);
     dump_line(d, "connections", "%llu", (unsigned long long)stats.connects);
     dump_line(d, "timeouts", "%llu", (unsigned long long)stats.timeouts);
+    dump_line(d, "calls-joined", "%llu", (unsigned long long)stats.calls_joined);
     client_dump_calls(peer, d);
 }
 

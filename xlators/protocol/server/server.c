@@ -327,8 +327,12 @@ server_set_limits(const struct graph *g)
 int
 server_listen_start(const struct server_listen *listen, uint16_t *port_out, char *error, size_t error_size)
 {
-    static const struct rpc_program *const programs[] = {&server_fop_program, &rpc_dump_program,
-                                                         &server_handshake_program, NULL};
+    static const struct rpc_program *const all[] = {&server_fop_program, &rpc_dump_program,
+                                                    &server_handshake_program, &rpc_sequence_program, NULL};
+    static const struct rpc_program *const singles[] = {&server_fop_program, &rpc_dump_program,
+                                                        &server_handshake_program,
+                                                        &rpc_unlisted_sequence_program, NULL};
+    const struct rpc_program *const *programs = listen->no_sequences ? singles : all;
     int err = 0;
 
     handshake_set_shutting_down(false);

@@ -26,6 +26,7 @@ struct server_listen {
     struct graph *(*first_brick)(void);
     /* True if the missing brick of this name is being attached or detached. NULL: never. */
     bool (*is_brick_changing)(const char *name);
+    bool no_sequences; /* do not offer rpc_sequence_program */
     /* Called before any client can connect, to restore clients of an earlier program. NULL: there is none. */
     void (*restore)(void);
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The server end to end, over loopback sockets: login, resolver, fds, cleanup after a client. The brick is a
  * bottom layer with a few objects in memory, which counts its calls and can hold back replies. */
+#include "rpc/xdr/sequence-program.h"
 #include "xlators/protocol/server/test-bench.h"
 
 /* ---- login ----------------------------------------------------------------------------------- */
@@ -543,6 +544,186 @@ START_TEST(a_subdir_mount_has_its_folder_as_root)
 }
 END_TEST
 
+/* ---- sequences ------------------------------------------------------------------------------- */
+
+struct planned {
+    enum fop fop;
+    const struct fop_call *call;
+    uint32_t flags, fd_of;
+};
+
+/* Sends the calls as one record. */
+static void
+send_sequence(struct peer *p, const struct planned *calls, unsigned count)
+{
+    char body[8192];
+    struct xdr x;
+
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_u32(&x, count);
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t bytes = (uint32_t)fop_call_size(calls[i].fop, calls[i].call);
+
+        xdr_put_sequence_step(&x, &(struct sequence_step){.fop = calls[i].fop,
+                                                          .flags = calls[i].flags,
+                                                          .fd_of = calls[i].fd_of,
+                                                          .args_bytes = bytes});
+        ck_assert_int_eq(fop_encode_call(calls[i].fop, &x, calls[i].call), 0);
+    }
+    send_call(p, SEQUENCE_PROGRAM, SEQUENCE_PROGRAM_VERSION, SEQUENCE_RUN, body, (size_t)(x.at - body));
+}
+
+enum { NOT_RUN = -1 };
+
+/* Runs the calls; sets errnos[] to 0, an errno or NOT_RUN, and *last to the last reply. */
+static void
+run_sequence(struct peer *p, const struct planned *calls, unsigned count, int *errnos, struct fop_reply *last)
+{
+    struct sequence_result results[SEQUENCE_STEPS_MAX];
+
+    send_sequence(p, calls, count);
+    ck_assert(receive(p));
+    ck_assert_uint_eq(p->accept, RPC_SUCCESS);
+    xdr_get_sequence_results(&p->results, results, count);
+    ck_assert_int_eq(p->results.error, 0);
+    for (unsigned i = 0; i < count; i++) {
+        struct fop_reply r = {0};
+        struct xdr x;
+
+        xdr_init(&x, results[i].bytes, results[i].size, &p->arena);
+        if (results[i].size)
+            ck_assert_int_eq(fop_decode_reply(calls[i].fop, &x, &r), 0);
+        errnos[i] = !results[i].size ? NOT_RUN : r.op_ret < 0 ? r.op_errno : 0;
+        *last = r;
+    }
+}
+
+START_TEST(a_sequence_runs_in_order_with_the_new_fd)
+{
+    struct peer *p = logged_in("u");
+    struct fop_reply last;
+    int errnos[3];
+
+    run_sequence(p,
+                 (const struct planned[]){{FOP_open, CALL(.gfid = gfid_no(3)), 0, 0},
+                                          {FOP_release, CALL(.gfid = gfid_no(3)), 0, 1},
+                                          {FOP_open, CALL(.gfid = gfid_no(3)), 0, 0}},
+                 3, errnos, &last);
+    ck_assert_int_eq(errnos[0] | errnos[1] | errnos[2], 0);
+    ck_assert_int_eq(last.fd_nr, 0); /* the number is free again */
+    run_sequence(p,
+                 (const struct planned[]){{FOP_open, CALL(.gfid = gfid_no(3)), 0, 0},
+                                          {FOP_open, CALL(.gfid = gfid_no(3)), 0, 0}},
+                 2, errnos, &last);
+    ck_assert_int_eq(last.fd_nr, 2);
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(a_sequence_stops_at_the_first_error)
+{
+    struct peer *p = logged_in("u");
+    struct fop_reply last;
+    int errnos[3];
+
+    run_sequence(p,
+                 (const struct planned[]){{FOP_open, CALL(.gfid = gfid_no(77)), 0, 0},
+                                          {FOP_open, CALL(.gfid = gfid_no(3)), 0, 0},
+                                          {FOP_open, CALL(.gfid = gfid_no(3)), SEQUENCE_ALWAYS, 0}},
+                 3, errnos, &last);
+    ck_assert_int_gt(errnos[0], 0);
+    ck_assert_int_eq(errnos[1], NOT_RUN);
+    ck_assert_int_eq(errnos[2], 0);
+    ck_assert_int_eq(last.fd_nr, 0);
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(a_sequence_refuses_calls_that_wait_or_are_large)
+{
+    struct peer *p = logged_in("u");
+    struct fop_reply last;
+    int err;
+
+    run_sequence(p, &(struct planned){FOP_inodelk, CALL(.gfid = gfid_no(3), .volume = "d", .cmd = 2), 0, 0},
+                 1, &err, &last);
+    ck_assert_int_eq(err, EOPNOTSUPP);
+    run_sequence(p, &(struct planned){FOP_entrylk, CALL(.gfid = gfid_no(2), .volume = "d", .cmd = 0), 0, 0},
+                 1, &err, &last);
+    ck_assert_int_eq(err, EOPNOTSUPP);
+    run_sequence(p, &(struct planned){FOP_lk, CALL(.gfid = gfid_no(3)), 0, 0}, 1, &err, &last);
+    ck_assert_int_eq(err, EOPNOTSUPP);
+    run_sequence(p, &(struct planned){FOP_lookup, CALL(.gfid = gfid_no(3)), 0, 0}, 1, &err, &last);
+    ck_assert_int_eq(err, EOPNOTSUPP);
+    peer_free(p);
+}
+END_TEST
+
+START_TEST(sequences_are_refused_before_a_login)
+{
+    struct peer *p = peer_new();
+
+    send_sequence(p, &(struct planned){FOP_open, CALL(.gfid = gfid_no(3)), 0, 0}, 1);
+    ck_assert(receive(p));
+    ck_assert_uint_eq(p->accept, RPC_GARBAGE_ARGS);
+    peer_free(p);
+}
+END_TEST
+
+/* A call that cannot be decoded ends the sequence, and the whole record is refused. */
+START_TEST(garbage_in_a_sequence_is_refused)
+{
+    struct peer *p = logged_in("u");
+    char body[64];
+    struct xdr x;
+
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_u32(&x, 1);
+    xdr_put_sequence_step(&x, &(struct sequence_step){.fop = FOP_open, .args_bytes = 4});
+    xdr_put_u32(&x, 7);
+    send_call(p, SEQUENCE_PROGRAM, SEQUENCE_PROGRAM_VERSION, SEQUENCE_RUN, body, (size_t)(x.at - body));
+    ck_assert(receive(p));
+    ck_assert_uint_eq(p->accept, RPC_GARBAGE_ARGS);
+    ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = gfid_root), NULL), 0);
+    peer_free(p);
+}
+END_TEST
+
+/* Each record with one or two random calls gets one reply. */
+START_TEST(random_sequences_get_replies)
+{
+    struct peer *p = logged_in("u");
+    unsigned seed = 43;
+
+    for (unsigned i = 0; i < 3000; i++) {
+        char body[600];
+        unsigned count = 1 + i % 2;
+        struct xdr x;
+
+        xdr_init(&x, body, sizeof body, NULL);
+        xdr_put_u32(&x, count);
+        for (unsigned k = 0; k < count; k++) {
+            uint32_t bytes = (uint32_t)rand_r(&seed) % 200 & ~3u;
+            uint32_t fop = 1 + (uint32_t)rand_r(&seed) % (FOP_COUNT - 1);
+
+            if (fop == FOP_inodelk || fop == FOP_truncate) /* would be parked here for ever */
+                fop = FOP_open;
+            xdr_put_sequence_step(&x, &(struct sequence_step){.fop = fop,
+                                                              .flags = (uint32_t)rand_r(&seed) % 2,
+                                                              .fd_of = k * ((uint32_t)rand_r(&seed) % 2),
+                                                              .args_bytes = bytes});
+            for (uint32_t b = 0; b < bytes; b++)
+                *x.at++ = (char)(rand_r(&seed) % 3 ? 0 : rand_r(&seed) % (i % 3 ? 4 : 256));
+        }
+        send_call(p, SEQUENCE_PROGRAM, SEQUENCE_PROGRAM_VERSION, SEQUENCE_RUN, body, (size_t)(x.at - body));
+        ck_assert(receive(p));
+        ck_assert_uint_eq(xdr_load_u32(p->in), p->xid);
+    }
+    ck_assert_int_eq(fop(p, FOP_stat, CALL(.gfid = gfid_root), NULL), 0);
+    peer_free(p);
+}
+END_TEST
+
 /* ---- hostile clients and changes ------------------------------------------------------------- */
 
 /* Random bytes as arguments of every procedure of both programs: each call gets one reply, or the connection
@@ -681,6 +862,12 @@ test_suite(void)
     tcase_add_test(c, callbacks_reach_the_clients);
     tcase_add_test(c, a_users_negative_pid_is_only_a_number);
     tcase_add_test(c, a_subdir_mount_has_its_folder_as_root);
+    tcase_add_test(c, a_sequence_runs_in_order_with_the_new_fd);
+    tcase_add_test(c, a_sequence_stops_at_the_first_error);
+    tcase_add_test(c, a_sequence_refuses_calls_that_wait_or_are_large);
+    tcase_add_test(c, sequences_are_refused_before_a_login);
+    tcase_add_test(c, garbage_in_a_sequence_is_refused);
+    tcase_add_test(c, random_sequences_get_replies);
     tcase_add_test(c, random_arguments_get_replies);
     tcase_add_test(c, a_change_of_auth_options_ends_connections);
     tcase_add_test(c, concurrent_logins_and_losses_leave_no_client);

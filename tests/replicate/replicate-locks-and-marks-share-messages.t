@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# Between kiln-mount and kilnd the lock of a file's data and its dirty mark share a message, and so do the removal of
+# the mark and the unlock. With `--compound=off`, or with `kilnd --no-compound`, each call has a message of its own, and
+# the bricks end in the same state. The mount, or a brick, is killed at each border between two of these messages:
+# nothing is lost, a stock mount goes on with the file, and the self-heal daemon makes the replicas equal.
+# Covers: rpc/server/sequence.c, rpc/client/rpc-sequence.c, xlators/cluster/replicate/hold.c
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/measure.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+[[ $BRICKD == kiln ]] || skip_all "stock bricks take no joined calls"
+
+files=20
+kiln=$T/kiln stock=$T/stock
+volume_split=brick
+volume_new v 1x2
+volume_start v
+read -ra bricks <<<"${volume_bricks[v]}"
+mount_graph=default
+
+# Sums the figure of all clients in the mount's statedump.
+joined_sum() {
+    awk -F= '$1 ~ /calls-joined$/ { n += $2 } END { print n + 0 }' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)"
+}
+
+write_files() {
+    local i
+    for ((i = 0; i < files; i++)); do
+        echo "$1 $i" >"$kiln/$1$i"
+    done
+}
+
+is_marked() {
+    getfattr -n trusted.afr.dirty -e hex "${bricks[${2:-0}]}/$1" 2>/dev/null | grep -q 0x00000001
+}
+
+not_marked() {
+    ! is_marked "$1" 0 && ! is_marked "$1" 1
+}
+
+# Waits until all holds have ended. Returns whether from $2 to $3 messages were saved.
+joined_is() {
+    wait_for 240 "no mark" not_marked "$1$((files - 1))"
+    [[ $(joined_sum) -ge $2 && $(joined_sum) -le $3 ]]
+}
+
+# ---- messages
+mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off'
+write_files on
+t "lock and mark, and mark and unlock, share a message to each brick" joined_is on $((4 * files)) $((4 * files))
+mount_end "$kiln"
+mount_kiln v "$kiln" --compound=off
+write_files off
+t "with --compound=off each call has a message of its own" joined_is off 0 0
+mount_end "$kiln"
+kilnd_options=(--no-compound)
+daemons_restart_all() {
+    local daemon
+    for daemon in $(volume_daemons v); do
+        daemon_kill "$daemon"
+        daemon_start "$daemon"
+    done
+}
+daemons_restart_all
+mount_kiln v "$kiln"
+write_files plain
+t "bricks of kilnd --no-compound get a message for each call" joined_is plain 0 0
+mount_end "$kiln"
+kilnd_options=()
+daemons_restart_all
+t "the replicas are equal" bricks_get_equal "${bricks[@]}"
+
+# ---- deaths
+# The hold of the file on fd 7 lasts until the file is closed.
+hold_mount() {
+    mount_kiln v "$kiln" --hard=0 --xlator-option='*.post-op-delay-secs=3600' --xlator-option='*.flush-behind=off' \
+        --xlator-option='*.write-behind=off'
+}
+mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
+stock_appends() {
+    echo stock >>"$stock/$1" && [[ $(cat "$stock/$1") == "$2"stock ]]
+}
+hold_mount
+echo x >"$kiln/first"
+
+exec 7>"$kiln/mark-mount"
+t "a new file is locked and marked before its first write" wait_for 240 "the mark" is_marked mark-mount
+mount_kill "$kiln" 7>&-
+exec 7>&- || true
+t "mount killed after lock and mark: a stock mount writes" stock_appends mark-mount ""
+
+hold_mount
+exec 7>"$kiln/write-mount"
+echo one >&7
+t "a written file keeps its mark" is_marked write-mount
+mount_kill "$kiln" 7>&-
+exec 7>&- || true
+t "mount killed after the write: a stock mount writes behind it" stock_appends write-mount $'one\n'
+
+hold_mount
+echo x >"$kiln/second" # as for "first": a new file that is written makes the mount expect the same of the next
+exec 7>"$kiln/mark-brick"
+wait_for 240 "the mark" is_marked mark-brick
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+t "brick killed after lock and mark: the write succeeds" eval 'echo two >&7'
+exec 7>&-
+is "$(cat "$kiln/mark-brick")" two "the file can be read"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+mount_end "$kiln"
+
+hold_mount
+exec 7>"$kiln/write-brick"
+echo three >&7
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+exec 7>&-
+is "$(cat "$kiln/write-brick")" three "brick killed after the write: the file can be read"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+mount_end "$kiln"
+shd_start v
+t "the self-heal daemon clears all marks" wait_for 240 "heal" nothing_pending "${bricks[@]}"
+t "the replicas are equal" bricks_get_equal "${bricks[@]}"
+is "$(cat "${bricks[1]}/mark-brick" "${bricks[1]}/write-brick" "${bricks[1]}/write-mount")" $'two\nthree\none\nstock' \
+    "the killed brick has all writes"
+mount_end "$stock"
