@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# A process with fifty open volumes has no threads for each, uses two of them from four threads, with files that are
+# closed in callbacks, and has no descriptor left when all are closed.
+# Covers: api/engine.c, api/volume.c, api/request.c, api/io.c
+
+. "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/gfapi.sh"
+
+mkdir -p "$T/b"
+front_start
+for v in v w; do
+    kiln volume create $v replica 2 "$T/b/$v"{1,2}
+    kiln volume start $v
+done
+
+with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" "$T/log/many.log" >"$T/many" 2>&1 || cat "$T/many"
+read -r one fifty < <(sed -n 's/^threads.*: //p' "$T/many")
+t "fifty volumes take no threads of their own" test "${fifty:-99}" -lt $((${one:-99} + 30))
+is "$(grep descriptors "$T/many")" "descriptors left: 0" "closed volumes leave no descriptor"

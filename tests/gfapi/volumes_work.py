@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+"""volumes_work.py LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times."""
+import ctypes
+import os
+import sys
+import threading
+
+api = ctypes.CDLL("libgfapi.so.0", use_errno=True)
+size_t, long, pointer = ctypes.c_size_t, ctypes.c_long, ctypes.c_void_p
+for name in "new", "creat", "open":
+    getattr(api, "glfs_" + name).restype = pointer
+for name in "pwrite", "pread":
+    getattr(api, "glfs_" + name).restype = long
+callback = ctypes.CFUNCTYPE(None, pointer, long, pointer, pointer, pointer)
+
+
+def must(what, ok):
+    if not ok:
+        sys.exit("%s: %s" % (what, os.strerror(ctypes.get_errno())))
+
+
+def opened(volume):
+    fs = pointer(api.glfs_new(volume))
+    must("server", api.glfs_set_volfile_server(fs, b"tcp", b"localhost", 24007) == 0)
+    must("logging", api.glfs_set_logging(fs, sys.argv[1].encode(), 7) == 0)
+    must("init", api.glfs_init(fs) == 0)
+    return fs
+
+
+def process():
+    with open("/proc/self/status") as status:
+        threads = [line.split()[1] for line in status if line.startswith("Threads:")][0]
+    return int(threads), len(os.listdir("/proc/self/fd"))
+
+
+def use(fs, number):
+    """Writes a file by asynchronous calls and closes it in the last callback, then reads it."""
+    name = b"/file-%d" % number
+    fd = pointer(api.glfs_creat(fs, name, os.O_RDWR, 0o600))
+    left, lock, done, results = [20], threading.Lock(), threading.Event(), []
+    blocks = [bytes([number, i]) * 5000 for i in range(20)]
+
+    @callback
+    def wrote(file, ret, _before, _after, _data):
+        with lock:
+            left[0] -= 1
+            is_last = left[0] == 0
+            results.append(ret)
+        if is_last:
+            results.append(api.glfs_close(pointer(file)))
+            done.set()
+
+    for i, block in enumerate(blocks):
+        must("pwrite_async", api.glfs_pwrite_async(fd, block, size_t(10000), long(i * 10000), 0, wrote, None) == 0)
+    done.wait()
+    must("results %s" % results, results == [10000] * 20 + [0])
+    fd = pointer(api.glfs_open(fs, name, os.O_RDONLY))
+    buffer = ctypes.create_string_buffer(200000)
+    must("pread", api.glfs_pread(fd, buffer, size_t(200000), long(0), 0, None) == 200000 and buffer.raw == b"".join(blocks))
+    must("close", api.glfs_close(fd) == 0)
+
+
+def many():
+    api.glfs_fini(opened(b"v"))
+    before = process()
+    for _ in range(3):
+        volumes = [opened((b"v", b"w")[i % 2]) for i in range(50)]
+        threads = process()[0]
+        users = [threading.Thread(target=use, args=(volumes[i % 2], i)) for i in range(4)]
+        for user in users:
+            user.start()
+        for user in users:
+            user.join()
+        for fs in volumes:
+            must("fini", api.glfs_fini(fs) == 0)
+    print("threads for one volume and for fifty:", before[0], threads)
+    print("descriptors left:", process()[1] - before[1])
+
+
+many()
