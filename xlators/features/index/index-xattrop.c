@@ -80,6 +80,31 @@ counters_read(const struct xlator *xl, const struct dict *d, uint32_t op)
     return w;
 }
 
+/* Returns whether a counter of pending changes of names is set: of entries, or of data, which means all names
+ * of a folder. A heal of attributes, which may come later, does not ask for the removal of names. */
+static bool
+names_are_pending(const struct xlator *xl, const struct dict *d)
+{
+    static const unsigned word_bytes = 4, words = 3, metadata = 1;
+    const struct index_conf *conf = xlator_conf(xl);
+    bool are = false;
+
+    dict_for_each (p, d) {
+        struct dict_pair word = *p;
+
+        if (counter_type(conf, XATTROP_ADD_ARRAY, p->key) != INDEX_XATTROP)
+            continue;
+        if (p->len != words * word_bytes)
+            are |= is_non_zero(p);
+        for (unsigned w = 0; w < words && p->len == words * word_bytes; w++) {
+            word.len = word_bytes;
+            word.v.bytes = (const unsigned char *)p->v.bytes + w * word_bytes;
+            are |= w != metadata && is_non_zero(&word);
+        }
+    }
+    return are;
+}
+
 static struct inode *
 xattrop_inode(const struct call_stack *stk)
 {
@@ -150,7 +175,7 @@ after_cb(struct frame *f, struct call_stack *stk)
             log_update_failure(f->xl, gfid, "entry-delete", index_change_remove(f->xl, gfid, name));
         /* A healer sends this flag each time it subtracts the changes it has healed. A name recorded since
          * then still waits for healing. */
-        if (!now.is_set[INDEX_XATTROP] && dict_get_flag(xdata, DICT_KEY_XATTROP_PURGE_INDEX))
+        if (dict_get_flag(xdata, DICT_KEY_XATTROP_PURGE_INDEX) && !names_are_pending(f->xl, stk->reply.dict))
             log_update_failure(f->xl, gfid, "purge-index", index_changes_purge(f->xl, GFID(gfid)));
     } else if (stk->reply.op_errno == ENOENT || stk->reply.op_errno == ESTALE) {
         entries_remove_gone(f->xl, ctx, gfid, stk);
