@@ -5,6 +5,7 @@
 #
 #   extras/quickstart.sh [--bricks DIR] [--mount PATH]
 #   extras/quickstart.sh --down
+#   extras/quickstart.sh --hosts 3 [--mount PATH | --down]     three hosts in namespaces: extras/quickstart-hosts.sh
 #
 # Installs missing packages, builds, makes four ramdisks below DIR (default /run/kiln-quickstart/bricks) and starts one
 # kilnd with its own state folder. Then `kiln volume create` makes a 2x2 volume of the ramdisks, `kiln mount` mounts the
@@ -297,13 +298,17 @@ up() {
     echo "mounted at $mount_dir"
 }
 
+if [[ ${1:-} == --hosts ]]; then
+    [[ ${2:-} == 3 ]] || die "--hosts ${2:-}: only three hosts are built"
+    exec "$source_dir/extras/quickstart-hosts.sh" "${@:3}"
+fi
 action=up
 while [[ $# -gt 0 ]]; do
     case $1 in
     --down) action=down; shift ;;
     --bricks) bricks_dir=$(realpath -m "${2:?}"); shift 2 ;;
     --mount) mount_dir=$(realpath -m "${2:?}"); shift 2 ;;
-    -h | --help) sed -n '4,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) die "no option $1; see --help" ;;
     esac
 done
