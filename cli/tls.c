@@ -186,11 +186,33 @@ check_name(const char *name)
                             "'%.100s' cannot be the name of a certificate", name);
 }
 
-/* Returns the folder where programs of this machine look. Debian 12's GlusterFS looks in /usr/lib/ssl. */
+/* Programs of this machine look in these folders: GlusterFS of Debian 12 in the first, that of Debian 13 in
+ * the second, Kiln in both. */
+#define FOLDER_10 "/usr/lib/ssl"
+#define FOLDER_11 "/etc/ssl"
+
 static const char *
 default_folder(void)
 {
-    return access("/usr/lib/ssl", F_OK) == 0 ? "/usr/lib/ssl" : "/etc/ssl";
+    return access(FOLDER_10, F_OK) == 0 ? FOLDER_10 : FOLDER_11;
+}
+
+/* Makes the files of the default folder known in the other folder, if both are there. */
+static int
+link_default_files(void)
+{
+    static const char *const names[] = {"glusterfs.key", "glusterfs.pem", "glusterfs.ca"};
+    char from[64], to[64];
+
+    if (access(FOLDER_10, F_OK) || access(FOLDER_11, F_OK))
+        return 0;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(from, sizeof from, FOLDER_10 "/%s", names[i]);
+        snprintf(to, sizeof to, FOLDER_11 "/%s", names[i]);
+        if (symlink(from, to))
+            return refuse(KILN_REFUSED, NULL, NULL, "%s: %s", to, strerror(errno));
+    }
+    return 0;
 }
 
 static int
@@ -256,6 +278,8 @@ tls_init(const char *name)
     if ((status = check_name(name ? name : host)) || (status = make_authority(&authority)))
         return status;
     status = make_certificate(name ? name : host, default_folder(), &authority);
+    if (!status)
+        status = link_default_files();
     signer_free(&authority);
     return status;
 }

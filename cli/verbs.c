@@ -143,9 +143,9 @@ const struct verb verbs[] = {
     {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
      "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
      "Kiln\n"
-     "look for it (/usr/lib/ssl); NAME is its name, by default the host's. cert: make the certificate of\n"
-     "another host in FOLDER; copy its three files to /usr/lib/ssl of that host. Then for each volume:\n"
-     "kiln volume set VOLUME tls on.",
+     "look for it (/usr/lib/ssl, with links in /etc/ssl); NAME is its name, by default the host's. cert:\n"
+     "make the certificate of another host in FOLDER; copy its three files to /usr/lib/ssl of that host, on\n"
+     "Debian 13 to /etc/ssl. Then for each volume: kiln volume set VOLUME tls on.",
      1, 3, tls},
     {"host", "list | remove HOST", "Show or remove hosts that share a store",
      "A host registers itself when its kilnd starts with --store and --host. remove: the host must be down "

@@ -12,6 +12,7 @@
 
 # The folders that kiln tls writes, for this script alone.
 mount -t tmpfs kiln-test /usr/lib/ssl
+mount -t tmpfs kiln-test /etc/ssl
 mkdir -p /etc/kiln
 mount -t tmpfs kiln-test /etc/kiln
 
@@ -20,6 +21,7 @@ front_start
 t "kiln tls init makes an authority and a certificate" kiln tls init node1
 t "a second init changes nothing" fails_with "File exists" kiln tls init node1
 is "$(stat -c %a /etc/kiln/tls/ca.key /usr/lib/ssl/glusterfs.key | xargs)" "600 600" "only root can read the keys"
+t "the other folder shows the same files" cmp /usr/lib/ssl/glusterfs.pem /etc/ssl/glusterfs.pem
 t "openssl verifies the certificate" openssl verify -CAfile /usr/lib/ssl/glusterfs.ca /usr/lib/ssl/glusterfs.pem
 t "kiln tls cert makes another host's certificate" kiln tls cert client7 "$T/client7"
 t "openssl verifies that certificate" openssl verify -CAfile /usr/lib/ssl/glusterfs.ca "$T/client7/glusterfs.pem"
