@@ -77,11 +77,13 @@ rpc_client_restore(struct rpc_client *c, struct parcel *from)
     if (!conn)
         atomic_store(&c->state, CLIENT_IDLE);
     pthread_mutex_unlock(&c->lock);
-    if (!conn)
+    if (!conn) {
         client_unref(c);
-    else
-        atomic_store(&c->cred_flavor, flavor);
-    return conn != NULL;
+        return false;
+    }
+    atomic_store(&c->cred_flavor, flavor);
+    conn_unref(conn);
+    return true;
 }
 
 void

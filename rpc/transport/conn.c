@@ -365,7 +365,7 @@ conn_put_rest(struct conn *c, struct conn_rest *rest)
         return 0;
     conn_pause(c);
     atomic_store(&c->calls_sent, rest->calls_sent);
-    rest->conn = c;
+    rest->conn = conn_ref(c); /* for conn_restore() */
     int err = receive_put_unread(c, rest->unread, rest->unread_bytes);
     return err ? err : send_put_unsent(c, rest->unsent, rest->unsent_bytes);
 }
@@ -387,6 +387,8 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
                        conn_put_rest(c, from->rest) == 0;
 
     if (!is_admitted || ops->accepted(c, arg)) {
+        if (from->rest && from->rest->conn)
+            conn_unref(c);
         if (from->rest)
             from->rest->conn = NULL;
         admit_leave(c);

@@ -47,10 +47,12 @@ void listeners_restore(struct parcel *from);
 int listeners_take(const struct sockaddr *address, socklen_t bytes);
 void listeners_drop_rest(void);
 
-/* Reads one connection, makes it, paused, and asks `accepted`; lent. NULL: no such socket any more, or the
- * connection was refused and the socket is closed. */
+/* Reads one connection, makes it, paused, and asks `accepted`. Returns a reference, because the peer may end
+ * the connection at any time from then on. NULL: no such socket any more, or the connection was refused and
+ * the socket is closed. */
 struct conn *conn_restore(struct parcel *from, const struct transport_ops *ops, void *arg);
-/* Reads the bytes that the old program has received and not run, then the socket; sends the unsent bytes. */
+/* Reads the bytes that the old program has received and not run, then the socket; sends the unsent bytes. The
+ * caller holds a reference. */
 void conn_start_restored(struct conn *c);
 
 /* Of a paused dialled connection: true if no reader, batch or sender works. A look that finds rest may come

@@ -60,6 +60,7 @@ succeed(const void *calls, size_t bytes)
     ck_assert_uint_eq(p.at, p.used);
     parcel_free(&p);
     listeners_freeze(false); /* for the end of the test */
+    conn_unref(c);           /* the connection is open, so transport holds another reference */
     return c;
 }
 

@@ -487,12 +487,14 @@ restore_login(struct server_restorer *r)
     if (!client || session_attach(c, client, &login)) {
         conn_close(c);
         conn_resume(c);
+        conn_unref(c);
         return;
     }
     conn_set_calls_max(c, (unsigned)conf->calls_max);
     conn_set_trusted(c);
     r->sum->connections++;
     conn_start_restored(c);
+    conn_unref(c);
 }
 
 /* A client without a connection has gone, and so have the files and locks. */
