@@ -588,6 +588,32 @@ START_TEST(strict_locks_leave_an_fd_with_locks_dead)
 }
 END_TEST
 
+/* This brick does not offer sequences. */
+START_TEST(joined_calls_go_one_after_another)
+{
+    mount_it("");
+    wait_on(&came_up);
+    struct call_stack *a = make(FOP_statfs, NULL), *b = make(FOP_lookup, NULL), *c = make(FOP_statfs, NULL);
+    struct call_stack *d = make(FOP_statfs, NULL);
+
+    call_stack_join(a, b, false);
+    call_stack_join(b, c, false);
+    call_stack_join(c, d, true);
+    wind(a);
+    for (int i = 0; i < 4; i++)
+        wait_on(&one_done);
+    ck_assert_int_eq(a->reply.op_ret, 0);
+    ck_assert_int_eq(b->reply.op_errno, EIO); /* no gfid comes */
+    ck_assert_int_eq(c->reply.op_errno, ECANCELED);
+    ck_assert_int_eq(c->reply.shortage, SHORTAGE_UNSENT);
+    ck_assert_int_eq(d->reply.op_ret, 0);
+    call_stack_free(a);
+    call_stack_free(b);
+    call_stack_free(c);
+    call_stack_free(d);
+}
+END_TEST
+
 START_TEST(a_call_that_waits_gets_enotconn)
 {
     mount_it("");
@@ -680,6 +706,7 @@ main(void)
     tcase_add_test(tc, an_fd_that_cannot_be_reopened_uses_the_gfid_or_fails);
     tcase_add_test(tc, locks_are_taken_again_when_the_brick_is_back);
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
+    tcase_add_test(tc, joined_calls_go_one_after_another);
     tcase_add_test(tc, a_call_that_waits_gets_enotconn);
     tcase_add_test(tc, a_call_ends_with_the_frame_timeout);
     tcase_add_test(tc, a_new_frame_timeout_takes_effect);
