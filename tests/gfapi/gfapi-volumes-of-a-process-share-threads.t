@@ -15,7 +15,7 @@ for v in v w; do
     kiln volume start $v
 done
 
-with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" "$T/log/many.log" >"$T/many" 2>&1 || cat "$T/many"
+with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" many "$T/log/many.log" >"$T/many" 2>&1 || cat "$T/many"
 read -r one fifty < <(sed -n 's/^threads.*: //p' "$T/many")
 t "fifty volumes take no threads of their own" test "${fifty:-99}" -lt $((${one:-99} + 30))
 is "$(grep descriptors "$T/many")" "descriptors left: 0" "closed volumes leave no descriptor"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""volumes_work.py LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times."""
+"""volumes_work.py many LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times.
+volumes_work.py write LOG DIR: writes to a volume until DIR/stop exists, with the number of writes in DIR/count; reads all back."""
 import ctypes
 import os
 import sys
@@ -22,7 +23,7 @@ def must(what, ok):
 def opened(volume):
     fs = pointer(api.glfs_new(volume))
     must("server", api.glfs_set_volfile_server(fs, b"tcp", b"localhost", 24007) == 0)
-    must("logging", api.glfs_set_logging(fs, sys.argv[1].encode(), 7) == 0)
+    must("logging", api.glfs_set_logging(fs, sys.argv[2].encode(), 7) == 0)
     must("init", api.glfs_init(fs) == 0)
     return fs
 
@@ -77,4 +78,23 @@ def many():
     print("descriptors left:", process()[1] - before[1])
 
 
-many()
+def write():
+    fs, directory = opened(b"v"), sys.argv[3]
+    fd = pointer(api.glfs_creat(fs, b"/log", os.O_RDWR, 0o600))
+    count = 0
+    while not os.path.exists(directory + "/stop"):
+        must("write %d" % count, api.glfs_pwrite(fd, b"%08d" % count * 512, size_t(4096), long(count * 4096), 0, None, None) == 4096)
+        must("fsync", api.glfs_fsync(fd, None, None) == 0)
+        count += 1
+        with open(directory + "/count.new", "w") as out:
+            out.write("%d\n" % count)
+        os.rename(directory + "/count.new", directory + "/count")
+    buffer = ctypes.create_string_buffer(4096)
+    for i in range(count):
+        must("read %d" % i, api.glfs_pread(fd, buffer, size_t(4096), long(i * 4096), 0, None) == 4096 and buffer.raw == b"%08d" % i * 512)
+    must("close", api.glfs_close(fd) == 0)
+    must("fini", api.glfs_fini(fs) == 0)
+    print("all writes are there")
+
+
+globals()[sys.argv[1]]()
