@@ -288,7 +288,8 @@ void
 kernel_put(const void *bytes, size_t size)
 {
     must(request_bytes + size <= sizeof request);
-    memcpy(request + request_bytes, bytes, size);
+    if (size) /* of an empty value: NULL */
+        memcpy(request + request_bytes, bytes, size);
     request_bytes += size;
 }
 
