@@ -325,7 +325,7 @@ START_TEST(a_wrong_choice_is_refused)
         {"/f", "replica.split-brain-choice-timeout", "100000"},
         {"/f", "replica.split-brain-heal-finalize", "c9"},
     };
-    char big[300];
+    char big[STORED_DATA_MAX];
 
     volume_make(REPLICAS, false);
     accuse_all("/f", CHANGE_DATA);
