@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
+#include "mount/client-volume.h"
 #include "mount/spec.h"
 #include "xlators/mount/fuse/fuse.h"
 
