@@ -197,9 +197,9 @@ may_owe_writes(const struct request *r, const struct fd *fd)
 
     if (fd->is_dir || (fd->flags & O_ACCMODE) == O_RDONLY)
         return false;
-    while (!xl->type->answers_early && xl->child_count == 1)
+    while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
-    return xl->type->answers_early;
+    return xl->type->traits & LAYER_ANSWERS_EARLY;
 }
 
 /* Reports errors of earlier writes, and drops locks. Without both the bricks have nothing to do at FLUSH. */
@@ -215,7 +215,7 @@ close_go(struct request *r)
 
         ret = -ENOMEM;
         if (stk) {
-            stk->call.cmd = has_locks ? 0 : FLUSH_OF_MOUNT;
+            stk->call.hint.kind = has_locks ? HINT_NONE : HINT_FLUSH_OF_MOUNT;
             ret = request_wind(r, stk);
             call_stack_free(stk);
         }

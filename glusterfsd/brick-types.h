@@ -6,7 +6,7 @@
 #include "stack/xlator.h"
 
 /* Finds a type by its name; NULL: kilnd does not know the type. Also finds types that are known and not
- * built (is_not_built). */
+ * built (LAYER_NOT_BUILT). */
 xlator_type_find brick_type_find;
 /* Returns the types by number from 0, and NULL after the last. */
 const struct xlator_type *brick_type_at(size_t number);

@@ -31,7 +31,7 @@ static const struct xlator_type *const built[] = {
 
 static const struct option any_options[] = {OPT_PREFIX(""), OPT_END};
 
-#define LEFT_OUT(type_name) {.name = type_name, .options = any_options, .is_not_built = true}
+#define LEFT_OUT(type_name) {.name = type_name, .options = any_options, .traits = LAYER_NOT_BUILT}
 
 static const struct xlator_type left_out[] = {
     LEFT_OUT("debug/io-stats"),            /* counts */
@@ -140,7 +140,7 @@ client_volume_log_left_out(const struct graph *g, const char *whose)
     for (unsigned i = 0; i < g->layer_count; i++) {
         const struct xlator_type *type = g->layers[i].type;
 
-        if (type->is_not_built && !strstr(types, type->name))
+        if (type->traits & LAYER_NOT_BUILT && !strstr(types, type->name))
             append_type(types, sizeof types, type->name);
     }
     if (*types)

@@ -52,44 +52,38 @@ xlator_brick_facts(const struct xlator *xl)
 }
 
 void
-xlator_tell_parent(struct xlator *xl, enum child_event event)
+xlator_tell(struct xlator *xl, struct layer_event e)
 {
-    struct xlator *child = xl, *parent = xl->parent;
     struct graph *g = xl->graph;
 
-    for (; parent; child = parent, parent = parent->parent) {
-        if (xlator_is_on(parent) && parent->type->notify) {
-            parent->type->notify(parent, child, event);
+    for (struct xlator *child = xl, *parent = xl->parent; parent; child = parent, parent = parent->parent) {
+        e.child = child;
+        if (xlator_is_on(parent) && parent->type->event && parent->type->event(parent, &e))
             return;
-        }
     }
-    if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN)
+    if (e.kind != EVENT_CHILD || e.change == CHILD_SOME_UP || e.change == CHILD_SOME_DOWN)
         return;
-    atomic_store(&g->is_child_up, event == CHILD_UP);
+    atomic_store(&g->is_child_up, e.change == CHILD_UP);
     if (g->watch)
-        g->watch(g, event);
+        g->watch(g, e.change);
+}
+
+void
+xlator_tell_parent(struct xlator *xl, enum child_event change)
+{
+    xlator_tell(xl, (struct layer_event){.kind = EVENT_CHILD, .change = change});
 }
 
 void
 xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
 {
-    struct xlator *parent = xl->parent;
-
-    while (parent && !(xlator_is_on(parent) && parent->type->contended))
-        parent = parent->parent;
-    if (parent)
-        parent->type->contended(parent, gfid, domain);
+    xlator_tell(xl, (struct layer_event){.kind = EVENT_CONTENDED, .gfid = gfid, .domain = domain});
 }
 
 void
 xlator_tell_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags)
 {
-    struct xlator *parent = xl->parent;
-
-    while (parent && !(xlator_is_on(parent) && parent->type->invalidated))
-        parent = parent->parent;
-    if (parent)
-        parent->type->invalidated(parent, gfid, flags);
+    xlator_tell(xl, (struct layer_event){.kind = EVENT_INVALIDATED, .gfid = gfid, .flags = flags});
 }
 
 void
@@ -100,7 +94,7 @@ graph_number_contexts(struct graph *g)
         struct xlator *xl = &g->layers[i];
 
         for (enum ctx_kind k = CTX_INODE; k < CTX_KINDS; k++) {
-            bool keeps = !xl->type->is_not_built && xl->type->keeps & KEEPS(k);
+            bool keeps = !(xl->type->traits & LAYER_NOT_BUILT) && xl->type->keeps & KEEPS(k);
 
             xl->slot[k] = keeps ? (uint16_t)++g->slots[k] : 0;
         }
@@ -197,7 +191,7 @@ check_section(const struct graph_plan *p, const struct volfile_section *s, const
     if (!type)
         snprintf(p->error, p->error_size, "%s:%u: volume %s: the type %s is not built", path, s->line,
                  s->name, s->type);
-    else if (s->subvolume_count > 1 && !type->fans_out)
+    else if (s->subvolume_count > 1 && !(type->traits & LAYER_FANS_OUT))
         snprintf(p->error, p->error_size,
                  "%s:%u: volume %s (%s) has %zu subvolumes: a layer of this type has one", path, s->line,
                  s->name, s->type, s->subvolume_count);
@@ -290,7 +284,7 @@ graph_plan_make(struct graph_plan *p, xlator_type_find *find_type, const struct 
 bool
 graph_is_switched_on(const struct xlator *xl, const void *conf)
 {
-    return !xl->type->is_not_built && (!xl->type->is_active || xl->type->is_active(conf));
+    return !(xl->type->traits & LAYER_NOT_BUILT) && (!xl->type->is_active || xl->type->is_active(conf));
 }
 
 static const struct xlator_ops no_ops;
@@ -303,7 +297,7 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
 
     *xl = (struct xlator){.type = type, .log = {s->name, &g->log}, .graph = g};
     /* a layer that is off keeps its functions: a call may have looked one up just before */
-    xl->ops = type->ops && !type->is_not_built ? type->ops : &no_ops;
+    xl->ops = type->ops && !(type->traits & LAYER_NOT_BUILT) ? type->ops : &no_ops;
     xl->parked = type->each_parked ? calloc(FOP_COUNT, sizeof *xl->parked) : NULL;
     if (type->each_parked && !xl->parked) {
         snprintf(error, size, "no memory");

@@ -114,6 +114,14 @@ spread_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         xlator_tell_parent(xl, is_all ? CHILD_DOWN : CHILD_UP);
 }
 
+static bool
+spread_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD)
+        spread_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
+}
+
 struct spread_conf {
     bool is_on;
 };
@@ -143,10 +151,10 @@ static const struct xlator_type types[] = {
      .options = spread_options,
      .conf_size = sizeof(struct spread_conf),
      .is_active = spread_is_active,
-     .fans_out = true,
-     .notify = spread_notify,
+     .traits = LAYER_FANS_OUT,
+     .event = spread_event,
      .ops = &(const struct xlator_ops){.lookup = spread_lookup, .stat = spread_stat}},
-    {.name = "test/absent", .options = no_options, .fans_out = true, .is_active = never},
+    {.name = "test/absent", .options = no_options, .traits = LAYER_FANS_OUT, .is_active = never},
 };
 
 static const struct xlator_type *

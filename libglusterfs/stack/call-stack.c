@@ -426,7 +426,16 @@ call_stub_new(struct call_stack *stk, struct xlator *xl,
     struct call_stub *stub = mem_get_owner(stub_pool, xl->graph->owner);
 
     if (stub)
-        *stub = (struct call_stub){.job.run = stub_run, .stk = stk, .xl = xl, .go = go};
+        *stub = (struct call_stub){
+            .job.run = stub_run,
+            .stk = stk,
+            .xl = xl,
+            .go = go,
+            .fop = (uint8_t)stk->call.fop,
+            .uid = stk->caller.uid,
+            .gid = stk->caller.gid,
+            .pid = stk->caller.pid,
+        };
     return stub;
 }
 
@@ -440,6 +449,25 @@ void
 call_stub_free(struct call_stub *stub)
 {
     mem_put_t(MEM_ID_CALL_STUB, stub);
+}
+
+struct call_stack *
+call_stub_pack(struct call_stub *stub)
+{
+    struct call_stack *shell = stub->stk;
+
+    if (!(stub->packed = call_stack_pack(shell)))
+        return NULL;
+    stub->stk = NULL;
+    return shell;
+}
+
+struct call_stack *
+call_stub_unpack(struct call_stub *stub)
+{
+    if (!stub->stk && (stub->stk = call_stack_unpack(stub->packed)))
+        stub->packed = NULL;
+    return stub->stk;
 }
 
 struct dict *

@@ -34,6 +34,7 @@
 #include <urcu/list.h>
 
 #include "base/ticks.h"
+#include "event/timer.h"
 #include "event/worker.h"
 #include "mem/arena.h"
 #include "stack/fop.h"
@@ -41,6 +42,7 @@
 struct call_keeper;
 struct call_stack;
 struct moment;
+struct packed_call;
 struct brick_client;
 struct xlator;
 
@@ -102,15 +104,28 @@ struct frame {
     } local;
 };
 
-/* A parked call stack on a layer's queue. (Layers whose queues need more state embed the call stack in a
- * larger object or use its frame: features/locks, performance/io-threads.) */
+/* A call that waits in a layer: the ticket under which the layer finds the call stack again. All layers that
+ * let calls wait use it (io-threads, locks, barrier, index, hard), so the row of this type in the statedump
+ * counts the waiting calls of a brick. The call stays where it is, in its request, or is packed. */
 struct call_stub {
-    struct cds_list_head link;
-    struct worker_job job;
-    struct call_stack *stk;
+    struct cds_list_head link; /* of the layer's queue */
+    union {
+        struct worker_job job;
+        struct timer again; /* for call_stub_unpack() that failed */
+    };
+    struct call_stack *stk; /* NULL: packed */
+    struct packed_call *packed;
     struct xlator *xl; /* the layer that parked the call */
     /* Runs when the call's turn comes. The return value is a verdict like that of a fop function. */
     xl_verdict (*go)(struct xlator *xl, struct call_stack *stk);
+    /* for the layer's own use */
+    struct cds_list_head of_brick;
+    int32_t error;
+    uint8_t mark;
+    /* of the call, also while it is packed */
+    uint8_t fop;
+    uint32_t uid, gid;
+    int32_t pid;
 };
 
 /* Reasons for which a call may wait in its brick without a thread. */
@@ -254,10 +269,17 @@ void call_stack_answer(struct call_stack *stk, xl_verdict verdict);
  * call_stub_free(). It is pooled and counted for the graph's owner. `stk` is unchanged. NULL: no memory. */
 struct call_stub *call_stub_new(struct call_stack *stk, struct xlator *xl,
                                 xl_verdict (*go)(struct xlator *xl, struct call_stack *stk));
-/* Frees the stub and soon runs its `go` on a worker. Any thread, with any lock held. */
+/* Frees the stub and soon runs its `go` on a worker. Any thread, with any lock held. The call is not
+ * packed. */
 void call_stub_post(struct call_stub *stub);
 /* Frees an unused stub; the caller keeps the call stack. */
 void call_stub_free(struct call_stub *stub);
+/* Packs the stub's call (call-pack.h). Returns the shell, for call_stack_drop_shell() without a lock. NULL:
+ * the call cannot be packed, or there is no memory; the call stays as it is. Under the parking layer's
+ * lock. */
+struct call_stack *call_stub_pack(struct call_stub *stub);
+/* Returns the call, which is not packed any more. NULL: no memory; the stub is unchanged. */
+struct call_stack *call_stub_unpack(struct call_stub *stub);
 
 /* Return the reply's dicts, which are made on the stack's arena at first use and are valid as long as the
  * call stack. NULL: no memory. */

@@ -107,14 +107,6 @@ struct active_lock {
     uint32_t flags;
 };
 
-/* The wish of features/trash for a removal: if the name is the file's last, keep the file. */
-struct trash_wish {
-    const char *dir;       /* name of a folder in the root */
-    const char *inner_dir; /* name of a folder inside `dir`; NULL: none */
-    const char *eliminate; /* folders whose files are not kept, "a/b,c" */
-    uint64_t size_max;     /* largest file that is kept */
-};
-
 /* The errno of a brick's storage for a CREATE, UNLINK, RMDIR or RENAME whose name no longer leads to the
  * object that the layers above found in call.loc or call.loc2 (NULL: no such name). Nothing was done.
  * protocol/server looks the name up again and winds the call once more; clients never get this errno. */
@@ -122,11 +114,23 @@ enum { FOP_NAME_CHANGED = ERESTART };
 
 #define FOP_PAYLOAD_IOVS 4
 
-/* `cmd` of a FLUSH that is for the mount's own layers (xlator_type.answers_early): bricks do nothing. */
-enum { FLUSH_OF_MOUNT = 1 };
-/* `cmd` of a WRITE whose caller must not leave set-id bits in the file's mode (iatt_privs): a layer that
- * answers the WRITE early must clear them. The value is not sent to bricks. */
-enum { WRITE_KILLS_PRIVS = 1 };
+/* A hint that a layer leaves in a call for a layer below that knows the hint. All other layers pass the hint
+ * on, and it is never sent to bricks. `value` belongs to the layer that left it and lives as long as the
+ * call. */
+enum call_hint_kind {
+    HINT_NONE,
+    /* FLUSH: for the mount's own layers (LAYER_ANSWERS_EARLY); bricks do nothing */
+    HINT_FLUSH_OF_MOUNT,
+    /* WRITE: the caller must not leave set-id bits in the file's mode (iatt_privs), so a layer that answers
+     * the WRITE early must clear them */
+    HINT_KILLS_PRIVS,
+    /* UNLINK: `value` is a struct trash_wish (xlators/storage/posix/trash-wish.h) */
+    HINT_TRASH
+};
+struct call_hint {
+    enum call_hint_kind kind;
+    const void *value; /* NULL: the kind says all */
+};
 
 struct fop_call {
     enum fop fop;
@@ -149,7 +153,7 @@ struct fop_call {
     uint32_t mode, umask;
     int32_t valid;   /* setattr: SETATTR_* */
     uint32_t cmd, type;
-    const struct trash_wish *trash; /* unlink: NULL, or on the arena of the call */
+    struct call_hint hint;
     uint32_t has_name; /* the wire's namelen flag of getxattr and entrylk */
     struct iatt stbuf; /* setattr */
     struct fop_flock flock;

@@ -44,6 +44,32 @@ enum ctx_kind { CTX_INODE, CTX_FD, CTX_CLIENT, CTX_KINDS };
  * old; these two events end at the top layer and are not passed to the graph's watch. */
 enum child_event { CHILD_UP, CHILD_DOWN, CHILD_CONNECTING, CHILD_REFUSED, CHILD_SOME_UP, CHILD_SOME_DOWN };
 
+/* News from below: any thread; the teller holds no lock of a layer. */
+enum layer_event_kind {
+    EVENT_CHILD,      /* the layers below `child` have come up, gone down, or try to connect: `change` */
+    EVENT_CONTENDED,  /* a lock of this mount on the object, in this domain, blocks another client */
+    EVENT_INVALIDATED /* another client has changed the object, so cached data about it is old */
+};
+struct layer_event {
+    enum layer_event_kind kind;
+    struct xlator *child;    /* the child of the hearing layer from which the event comes */
+    enum child_event change; /* EVENT_CHILD */
+    const struct gfid *gfid; /* the object of the other kinds; lent for the call */
+    const char *domain;      /* EVENT_CONTENDED */
+    uint32_t flags;          /* EVENT_INVALIDATED: UPCALL_*, the kinds of change; or INVALIDATED_CONTENTS */
+};
+
+/* Properties of a type of layer. */
+/* It has any number of children and chooses a child for each call (call_stack_wind_child, call_stack_fork). A
+ * layer without this has at most one child, so if it is left out, calls pass straight to the layer below. */
+#define LAYER_FANS_OUT 0x1u
+/* Not built: the layer is left out of the graph regardless of its options. Options that turn it on are logged
+ * (graph/unbuilt.h). */
+#define LAYER_NOT_BUILT 0x2u
+/* It answers changes before they are done and reports their results at FLUSH; it answers a FLUSH with
+ * HINT_FLUSH_OF_MOUNT itself. */
+#define LAYER_ANSWERS_EARLY 0x4u
+
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 
 /* An absent function means "not interested". `any` is called for every fop that has no function of its
@@ -77,16 +103,7 @@ struct xlator_type {
      * that began before. Options that would switch off a layer with several children are refused. */
     bool (*is_active)(const void *conf);
     uint64_t stays_for; /* bits of fops that come to the layer even when it is off */
-    /* The layer has any number of children and chooses a child for each call (call_stack_wind_child,
-     * call_stack_fork). A layer of another type has at most one child, so if it is left out, calls pass
-     * straight to the layer below. */
-    bool fans_out;
-    /* Not built: the layer is left out of the graph regardless of its options. Options that turn it on are
-     * logged (graph/unbuilt.h). */
-    bool is_not_built;
-    /* The layer answers changes before they are done and reports their results at FLUSH. Such a layer
-     * answers a FLUSH_OF_MOUNT itself. */
-    bool answers_early;
+    unsigned traits; /* LAYER_* */
 
     /* Makes xl->private. The layers below have been initialised already. 0 or -errno with the explanation
      * in *why (empty at the call): init does not log it, because the caller that asked for the graph
@@ -120,17 +137,10 @@ struct xlator_type {
      * layers that use call_stack_park() have this. `fn` runs under a lock of the layer, so it may take
      * leaf locks only. */
     void (*each_parked)(struct xlator *xl, bool (*fn)(const struct parked_call *c, void *arg), void *arg);
-    /* The layers below `child` have come up, gone down, or try to connect; from any thread. Absent: the
-     * event is passed to the layer above. A layer that has this function passes on, with
-     * xlator_tell_parent(), the events that the layers above need. */
-    void (*notify)(struct xlator *xl, struct xlator *child, enum child_event event);
-    /* A lock of this mount on the object, in this domain, blocks another client; from any thread. Absent:
-     * passed to the layer above. A layer that has this function passes on events for locks that are not
-     * its own. */
-    void (*contended)(struct xlator *xl, const struct gfid *gfid, const char *domain);
-    /* Another client has changed the object, so cached data about it is old. `flags`: UPCALL_*, the kinds
-     * of change; or INVALIDATED_CONTENTS. From any thread. Absent: passed to the layer above. */
-    void (*invalidated)(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
+    /* News from below, from any thread. True: the layer has handled the event, and has told the layers above,
+     * with xlator_tell(), what they need. False, as if the function were absent: the event goes to the layer
+     * above. */
+    bool (*event)(struct xlator *xl, const struct layer_event *e);
     /* A newer program takes this process over, and no call runs but the parked calls. `save` writes state of
      * this layer that the clients rely on and that is not on disk, in this program; `restore` reads the
      * output of the same type's `save`, in the next program, before any client's call (graph/saved-brick.h).
@@ -248,13 +258,14 @@ xlator_set_next(struct xlator *xl, enum fop fop, const struct xlator *below)
     atomic_store_explicit(&xl->next[fop], (uint16_t)(below ? below - xl : 0), memory_order_release);
 }
 
-/* Reports an event of `xl` to the next layer above that has a notify or, above the top, to the graph's
- * watch (struct graph). Any thread; the caller holds no lock of the layer. */
-void xlator_tell_parent(struct xlator *xl, enum child_event event);
-/* Like xlator_tell_parent(), for a lock that blocks another client (`contended`). If no layer above
- * handles it, nothing happens, and the other client waits until the lock is released. */
+/* Reports an event of `xl` to the first layer above that handles it. The function sets `child`. An
+ * EVENT_CHILD that no layer handles goes to the graph's watch (struct graph); an EVENT_CONTENDED then has no
+ * effect, and the other client waits until the lock is released. Any thread; the caller holds no lock of the
+ * layer. */
+void xlator_tell(struct xlator *xl, struct layer_event e);
+/* xlator_tell() with an event of each kind. */
+void xlator_tell_parent(struct xlator *xl, enum child_event change);
 void xlator_tell_contended(struct xlator *xl, const struct gfid *gfid, const char *domain);
-/* Like xlator_tell_parent(), for an object that another client has changed (`invalidated`). */
 void xlator_tell_invalidated(struct xlator *xl, const struct gfid *gfid, uint32_t flags);
 
 /* Finds a layer type of a program by its name, or returns NULL. Each program has a function of this kind,

@@ -1308,7 +1308,7 @@ static const struct xlator_type child_type = {.name = "test/child",
 static const struct xlator_type early_child_type = {.name = "test/early-child",
                                                     .options = child_options,
                                                     .conf_size = sizeof(struct child_conf),
-                                                    .answers_early = true,
+                                                    .traits = LAYER_ANSWERS_EARLY,
                                                     .ops = &(const struct xlator_ops){.any = child_any}};
 static const struct xlator_type top_type = {.name = "test/top", .options = top_options};
 static const struct xlator_type *tested_type;

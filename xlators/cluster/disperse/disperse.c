@@ -112,19 +112,29 @@ ec_patience_ends(struct timer *t)
 }
 
 /* Another client waits for a lock of this mount: release the lock as soon as its users have ended. */
-static void
+/* False: the lock belongs to a layer above. */
+static bool
 disperse_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
 {
-    if (strcmp(domain, xl->name) != 0) {
-        xlator_tell_contended(xl, gfid, domain);
-        return;
-    }
+    if (strcmp(domain, xl->name) != 0)
+        return false;
     struct inode *inode = inode_find(xl->graph->inodes, gfid);
     struct ec_inode *ei = inode ? inode_ctx(inode, xl) : NULL;
 
     if (ei)
         ec_hurry(&ei->hold);
     inode_unref(inode);
+    return true;
+}
+
+static bool
+disperse_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CONTENDED)
+        return disperse_contended(xl, e->gfid, e->domain);
+    if (e->kind == EVENT_CHILD)
+        disperse_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -289,14 +299,13 @@ const struct xlator_type cluster_disperse_xlator = {
     .conf_size = sizeof(struct disperse_conf),
     .ops = &(const struct xlator_ops){.any = ec_start},
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
-    .fans_out = true,
+    .traits = LAYER_FANS_OUT,
     .init = disperse_init,
     .reconfigured = disperse_reconfigured,
     .start = disperse_start,
     .stop = disperse_stop,
     .fini = disperse_fini,
-    .notify = disperse_notify,
-    .contended = disperse_contended,
+    .event = disperse_event,
     .inode_forget = disperse_inode_forget,
     .fd_release = disperse_fd_release,
     .dump = disperse_dump,

@@ -157,6 +157,14 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
         xlator_tell_parent(xl, news);
 }
 
+static bool
+dist_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD)
+        dist_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
+}
+
 /* ---- dispatch of fops ------------------------------------------------------------------------ */
 
 static bool
@@ -376,11 +384,11 @@ const struct xlator_type cluster_distribute_xlator = {
     .conf_size = sizeof(struct dist_conf),
     .ops = &(const struct xlator_ops){.any = dist_any},
     .keeps = KEEPS(CTX_INODE),
-    .fans_out = true,
+    .traits = LAYER_FANS_OUT,
     .init = dist_init,
     .fini = dist_fini,
     .reconfigured = dist_reconfigured,
-    .notify = dist_notify,
+    .event = dist_event,
     .inode_forget = dist_inode_forget,
     .dump = dist_dump,
 };

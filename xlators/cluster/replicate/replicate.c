@@ -245,15 +245,13 @@ is_attributes_domain(const struct xlator *xl, const char *domain)
 
 /* Another client waits for a lock of this mount: release the lock as soon as the marks of finished writes
  * are set. */
-static void
+static bool
 replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *domain)
 {
     bool attributes = is_attributes_domain(xl, domain);
 
-    if (!attributes && strcmp(domain, xl->name) != 0) {
-        xlator_tell_contended(xl, gfid, domain);
-        return;
-    }
+    if (!attributes && strcmp(domain, xl->name) != 0)
+        return false;
     struct inode *inode = inode_find(xl->graph->inodes, gfid);
     struct repl_inode *ri = inode ? inode_ctx(inode, xl) : NULL;
     struct hold *h = !ri ? NULL : attributes ? atomic_load(&ri->attributes) : &ri->hold;
@@ -263,6 +261,17 @@ replicate_contended(struct xlator *xl, const struct gfid *gfid, const char *doma
     if (h)
         hold_hurry(h);
     inode_unref(inode);
+    return true;
+}
+
+static bool
+replicate_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CONTENDED)
+        return replicate_contended(xl, e->gfid, e->domain);
+    if (e->kind == EVENT_CHILD)
+        replicate_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -498,13 +507,12 @@ const struct xlator_type cluster_replicate_xlator = {
     .conf_size = sizeof(struct replicate_conf),
     .ops = &(const struct xlator_ops){.any = op_start},
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
-    .fans_out = true,
+    .traits = LAYER_FANS_OUT,
     .init = replicate_init,
     .start = replicate_start,
     .stop = replicate_stop,
     .fini = replicate_fini,
-    .notify = replicate_notify,
-    .contended = replicate_contended,
+    .event = replicate_event,
     .inode_forget = replicate_inode_forget,
     .fd_release = replicate_fd_release,
     .dump = replicate_dump,

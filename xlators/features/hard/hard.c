@@ -466,6 +466,14 @@ hard_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     xlator_tell_parent(xl, event);
 }
 
+static bool
+hard_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD)
+        hard_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static int
@@ -539,6 +547,6 @@ const struct xlator_type features_hard_xlator = {
     .init = hard_init,
     .fini = hard_fini,
     .stop = hard_stop,
-    .notify = hard_notify,
+    .event = hard_event,
     .dump = hard_dump,
 };

@@ -68,7 +68,9 @@ teardown(void)
 static void
 tell(enum child_event event)
 {
-    features_hard_xlator.notify(bench_xl, &bench_layers[1], event);
+    const struct layer_event e = {.kind = EVENT_CHILD, .child = &bench_layers[1], .change = event};
+
+    (void)features_hard_xlator.event(bench_xl, &e);
 }
 
 /* A call about the name f in the root, which shall get or has this gfid. */

@@ -225,7 +225,7 @@ lock_take_out_locked(struct lock_inode *li, struct lock *l, struct lock_batch *b
 void
 lock_drop_locked(struct lock_inode *li, struct lock *l, int error, struct lock_batch *b)
 {
-    struct waiter *w = l->waiter;
+    struct call_stub *w = l->waiter;
 
     lock_take_out_locked(li, l, b);
     if (w)
@@ -254,7 +254,7 @@ static void
 lock_grant(struct lock_inode *li, struct lock *l, struct lock_batch *b)
 {
     struct lock_queue *q = l->queue;
-    struct waiter *w = l->waiter;
+    struct call_stub *w = l->waiter;
     int err = 0;
 
     lock_unlist(li, l, b); /* its waiters keep hanging on it */

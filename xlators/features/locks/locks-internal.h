@@ -26,8 +26,8 @@
  *   - The locks to be examined are in the tree `pending`, by age. They are examined in slices (SETTLE_MAX);
  *     between slices the mutex is free.
  *
- * A waiting lock has a struct waiter: the parked call stack, packed (stack/call-pack.h). Granting moves the
- * waiter to the batch. The lock stays on the granted list, where another thread may release it at once, so
+ * A waiting lock has a call-stub with the parked call stack, packed (stack/call-pack.h). Granting moves the
+ * stub to the batch. The lock stays on the granted list, where another thread may release it at once, so
  * sending the reply never accesses the lock.
  *
  * Lifetimes: an inode with locks, waiters or removals holds a reference to itself, so a lock_inode is
@@ -53,6 +53,12 @@
 #include "stack/call-pack.h"
 #include "stack/xlator.h"
 
+/* `mark` of a stub: what follows when it is woken without an error. */
+enum waiter_mark {
+    WAITER_ANSWERS, /* the reply to the lock request is sent */
+    WAITER_GOES_ON, /* a removal: the call continues with the layer below */
+};
+
 struct locks_conf {
     bool notify_contention;
     int64_t notify_contention_delay; /* seconds */
@@ -64,28 +70,7 @@ struct locks_conf {
 /* The layer's state for its brick. */
 struct locks {
     pthread_mutex_t parked_mutex; /* a leaf lock; taken when a request is parked and when it continues */
-    struct cds_list_head parked;  /* of struct waiter, by `of_brick` */
-};
-
-/* A parked request: packed, or, if packing is not possible, as a call stack. */
-struct waiter {
-    struct cds_list_head link; /* of a batch */
-    union {
-        struct worker_job job;
-        struct timer again; /* retries when there was no memory to unpack the request */
-    };
-    union {
-        struct packed_call *packed;
-        struct call_stack *stk;
-    };
-    struct cds_list_head of_brick; /* while the request is parked; the oldest first */
-    uint32_t uid, gid;             /* of the caller, as is pid */
-    int32_t pid;
-    int error;       /* 0: granted */
-    uint8_t fop;
-    bool is_packed;
-    /* if granted, the call continues with the layer below; otherwise the reply to the lock request is sent */
-    bool is_removal;
+    struct cds_list_head parked;  /* of struct call_stub, by `of_brick`; the oldest first */
 };
 
 #define LOCK_TEXT_INLINE 96
@@ -113,7 +98,7 @@ struct lock {
     struct brick_client *client;  /* NULL: an internal request of the daemon */
     struct fd *fd;             /* posix: the fd that placed the lock; NULL: an anonymous one */
     int64_t fd_nr;
-    struct waiter *waiter;     /* NULL: granted */
+    struct call_stub *waiter;     /* NULL: granted */
     uint64_t contended_ns;     /* when its holder last got a contention callback; 0: never */
     int64_t since;             /* wall clock seconds: of the request, then of the grant */
     /* inodelk, posix: inclusive; INT64_MAX: to the end of file. entrylk: see entrylk.c */
@@ -222,19 +207,21 @@ void lock_free(struct lock *l);
 char *lock_text_new(struct xlator *xl);
 bool lock_same_owner(const struct lock *a, const struct lock *b);
 bool lock_overlaps(const struct lock *a, const struct lock *b);
-struct waiter *waiter_new(struct xlator *xl, struct call_stack *stk);
+/* A stub whose `mark` says what follows (enum waiter_mark); `error` 0: the lock is granted. NULL: no
+ * memory. */
+struct call_stub *waiter_new(struct xlator *xl, struct call_stack *stk);
 /* Calls call_stack_park(), and lists the request for each_parked. Must run before the request is packed. */
-void waiter_park_locked(struct waiter *w);
+void waiter_park_locked(struct call_stub *w);
 /* Packs a parked call, which frees its record, arena and request. The call's stack is freed when the mutex is
  * released.
  */
-void waiter_pack_locked(struct waiter *w, struct lock_batch *b);
+void waiter_pack_locked(struct call_stub *w, struct lock_batch *b);
 /* The same for a call that waits for a lock. It also drops the call's fd: otherwise RELEASE would not be the
  * end of the fd, and that end must drop the fd's locks and waiters. (The inode stays, because the waiting
  * lock pins it.) */
-void lock_park_locked(struct waiter *w, struct lock_batch *b);
+void lock_park_locked(struct call_stub *w, struct lock_batch *b);
 /* Answers the request when the mutex is released (positive errno, 0: granted). */
-void waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b);
+void waiter_wake_locked(struct call_stub *w, int error, struct lock_batch *b);
 
 /* lock-tree.c: the trees of locks. All of them are protected by the inode's mutex. */
 extern const struct tree_kind lock_by_range;

@@ -23,7 +23,7 @@
 #include "log/log.h"
 #include "mem/mem-pool.h"
 
-static struct mem_pool *inode_pool, *lock_pool, *waiter_pool, *text_pool;
+static struct mem_pool *inode_pool, *lock_pool, *text_pool;
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
@@ -102,7 +102,7 @@ static void waiter_run(struct worker_job *job);
 static void
 waiter_run_again(struct timer *t)
 {
-    struct waiter *w = caa_container_of(t, struct waiter, again);
+    struct call_stub *w = caa_container_of(t, struct call_stub, again);
 
     w->job = (struct worker_job){.run = waiter_run};
     worker_post_any(&w->job);
@@ -112,7 +112,7 @@ waiter_run_again(struct timer *t)
 
 /* The request has been granted its lock, so it must be answered, if not now then later. */
 static void
-waiter_unpack_later(struct waiter *w)
+waiter_unpack_later(struct call_stub *w)
 {
     log_event(LOG_ERROR, NULL, "lock-wake-no-memory",
               "no memory to answer a request that has waited for a lock: retried in 100 ms");
@@ -122,7 +122,7 @@ waiter_unpack_later(struct waiter *w)
 
 /* Unlists a request that continues: each_parked no longer reports it. */
 static void
-waiter_unlist(struct locks *brick, struct waiter *w)
+waiter_unlist(struct locks *brick, struct call_stub *w)
 {
     pthread_mutex_lock(&brick->parked_mutex);
     cds_list_del(&w->of_brick);
@@ -132,21 +132,21 @@ waiter_unlist(struct locks *brick, struct waiter *w)
 static void
 waiter_run(struct worker_job *job)
 {
-    struct waiter *w = caa_container_of(job, struct waiter, job);
-    struct call_stack *stk = w->is_packed ? call_stack_unpack(w->packed) : w->stk;
+    struct call_stub *w = caa_container_of(job, struct call_stub, job);
+    struct call_stack *stk = call_stub_unpack(w);
     int error = w->error;
 
     if (!stk) {
         waiter_unpack_later(w);
         return;
     }
-    bool is_removal = w->is_removal;
+    bool goes_on = w->mark == WAITER_GOES_ON;
 
     waiter_unlist(stk->xl->private, w);
-    mem_put(w);
+    call_stub_free(w);
     if (error)
         call_stack_fail(stk, error);
-    else if (is_removal)
+    else if (goes_on)
         call_stack_unpark(stk);
     else
         call_stack_unwind(stk);
@@ -158,7 +158,7 @@ lock_inode_leave(struct lock_inode *li, struct lock_batch *b)
     struct inode *inode = li->inode;
     /* once the mutex is free, a parked request may end and free the inode */
     struct gfid gfid = inode->gfid;
-    struct waiter *w, *next;
+    struct call_stub *w, *next;
 
     if (!cds_list_empty(&li->idle_domains))
         lock_domains_prune(li);
@@ -375,40 +375,30 @@ lock_range(int64_t start, int64_t len, int64_t *first, int64_t *last)
     return 0;
 }
 
-struct waiter *
+struct call_stub *
 waiter_new(struct xlator *xl, struct call_stack *stk)
 {
-    struct waiter *w = mem_get0_owner(waiter_pool, xl->graph->owner);
+    struct call_stub *w = call_stub_new(stk, xl, NULL);
 
-    if (!w)
-        return NULL;
-    w->stk = stk;
-    w->job.run = waiter_run;
+    if (w)
+        w->job.run = waiter_run;
     return w;
 }
 
 void
-waiter_pack_locked(struct waiter *w, struct lock_batch *b)
+waiter_pack_locked(struct call_stub *w, struct lock_batch *b)
 {
-    struct packed_call *packed = call_stack_pack(w->stk);
+    struct call_stack *shell = call_stub_pack(w);
 
-    if (!packed)
-        return;
-    b->shell = w->stk;
-    w->packed = packed;
-    w->is_packed = true;
+    if (shell)
+        b->shell = shell;
 }
 
 void
-waiter_park_locked(struct waiter *w)
+waiter_park_locked(struct call_stub *w)
 {
-    const struct caller *c = &w->stk->caller;
-    struct locks *brick = w->stk->xl->private;
+    struct locks *brick = w->xl->private;
 
-    w->fop = (uint8_t)w->stk->call.fop;
-    w->uid = c->uid;
-    w->gid = c->gid;
-    w->pid = c->pid;
     call_stack_park(w->stk);
     pthread_mutex_lock(&brick->parked_mutex);
     cds_list_add_tail(&w->of_brick, &brick->parked);
@@ -416,7 +406,7 @@ waiter_park_locked(struct waiter *w)
 }
 
 void
-lock_park_locked(struct waiter *w, struct lock_batch *b)
+lock_park_locked(struct call_stub *w, struct lock_batch *b)
 {
     waiter_park_locked(w);
     b->fd = w->stk->call.fd;
@@ -425,7 +415,7 @@ lock_park_locked(struct waiter *w, struct lock_batch *b)
 }
 
 void
-waiter_wake_locked(struct waiter *w, int error, struct lock_batch *b)
+waiter_wake_locked(struct call_stub *w, int error, struct lock_batch *b)
 {
     w->error = error;
     cds_list_add_tail(&w->link, &b->waiters);
@@ -631,7 +621,6 @@ locks_pools_init(void)
     pthread_mutex_lock(&once);
     int rc = pool_make(&inode_pool, sizeof(struct lock_inode), "lock-inode");
     rc = rc ? rc : pool_make(&lock_pool, sizeof(struct lock), "lock");
-    rc = rc ? rc : pool_make(&waiter_pool, sizeof(struct waiter), "lock-waiter");
     rc = rc ? rc : pool_make(&text_pool, LOCK_TEXT_MAX, "lock-text");
     rc = rc ? rc : lock_domain_pool_init();
     rc = rc ? rc : removal_pool_init();
@@ -670,7 +659,7 @@ static void
 locks_each_parked(struct xlator *xl, bool (*fn)(const struct parked_call *call, void *arg), void *arg)
 {
     struct locks *brick = xl->private;
-    struct waiter *w;
+    struct call_stub *w;
 
     pthread_mutex_lock(&brick->parked_mutex);
     cds_list_for_each_entry(w, &brick->parked, of_brick) {

@@ -181,10 +181,10 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
         return -EAGAIN;
     /* Two readers that both want to become writers would wait for each other unless each gives up its read
      * lock first. */
-    struct waiter *w = waiter_new(b->xl, stk);
+    struct call_stub *w = waiter_new(b->xl, stk);
     err = w ? posixlk_clear_range(li, l, b) : -ENOMEM;
     if (err) {
-        mem_put(w);
+        call_stub_free(w);
         return err;
     }
     l->waiter = w;

@@ -20,7 +20,7 @@ struct removal {
     struct cds_list_head link;
     struct inode *inode; /* the victim; a reference */
     const struct brick_client *client;
-    struct waiter *waiter; /* NULL: the removal runs */
+    struct call_stub *waiter; /* NULL: the removal runs */
     struct cds_list_head waiters; /* inodelks that hang on the removal, by their wait_link */
 };
 
@@ -160,10 +160,10 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     if (err || !li) /* no lock was ever requested on the victim */
         return err ? err : XL_PASS;
     struct removal *r = mem_get0_owner(removal_pool, xl->graph->owner);
-    struct waiter *w = waiter_new(xl, stk);
+    struct call_stub *w = waiter_new(xl, stk);
     struct frame *f = r && w ? frame_push(stk, xl, removal_cb) : NULL;
     if (!f) {
-        mem_put(w);
+        call_stub_free(w);
         mem_put(r);
         return -ENOMEM;
     }
@@ -171,7 +171,7 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     r->inode = inode_ref(victim);
     r->client = stk->client;
     CDS_INIT_LIST_HEAD(&r->waiters);
-    w->is_removal = true;
+    w->mark = WAITER_GOES_ON;
 
     bool is_client_here = lock_inode_enter_for(li, &b, xl, stk->client);
     cds_list_add_tail(&r->link, &li->removals);
@@ -185,7 +185,7 @@ remove_object(struct xlator *xl, struct call_stack *stk, struct inode *victim)
     }
     lock_inode_leave(li, &b); /* if parked, stk may be freed from here on */
     if (verdict != XL_OWNED)
-        mem_put(w);
+        call_stub_free(w);
     return verdict;
 }
 

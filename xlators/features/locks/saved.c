@@ -85,19 +85,17 @@ save_inode(struct inode *inode, void *ctx, void *arg)
 static int
 keep_parked(struct locks *brick, struct brick_saver *saver, unsigned *count)
 {
-    struct waiter *w;
+    struct call_stub *w;
     int err = 0;
 
     pthread_mutex_lock(&brick->parked_mutex);
     cds_list_for_each_entry(w, &brick->parked, of_brick) {
-        struct call_stack *stk = w->is_packed ? call_stack_unpack(w->packed) : w->stk;
+        struct call_stack *stk = call_stub_unpack(w);
 
         if (!stk) {
             err = -ENOMEM;
             break;
         }
-        w->stk = stk;
-        w->is_packed = false;
         if ((err = saver->keep_call(saver, stk)))
             break;
         ++*count;

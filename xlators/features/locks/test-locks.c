@@ -808,7 +808,7 @@ START_TEST(a_packed_waiter_is_woken_without_memory)
     struct lock_domain *d = lock_domain_find(li, "v-replicate-0");
     cds_list_for_each_entry(l, &d->inodelks.waiting, link)
     {
-        ck_assert(l->waiter->is_packed);
+        ck_assert(!l->waiter->stk);
         ck_assert_ptr_nonnull(l->waiter->packed);
     }
     atomic_store(&refusals, 3);

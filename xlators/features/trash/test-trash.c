@@ -2,6 +2,7 @@
 /* Which removals carry which wishes, and how the trash's folders are protected. The storage's part:
  * test-posix-trash.c. */
 #include "xlators/features/test-layers.h"
+#include "xlators/storage/posix/trash-wish.h"
 
 extern const struct xlator_type features_trash_xlator;
 
@@ -26,9 +27,9 @@ bottom(struct xlator *xl, struct call_stack *stk)
     if (c->fop == FOP_mkdir)
         made[made_count++ % 8] = c->fop;
     if (c->fop == FOP_unlink) {
-        has_wish = c->trash != NULL;
+        has_wish = c->hint.kind == HINT_TRASH;
         if (has_wish) {
-            seen = *c->trash;
+            seen = *(const struct trash_wish *)c->hint.value;
             snprintf(seen_dir, sizeof seen_dir, "%s", seen.dir);
             snprintf(seen_inner, sizeof seen_inner, "%s", seen.inner_dir ? seen.inner_dir : "");
             snprintf(seen_eliminate, sizeof seen_eliminate, "%s", seen.eliminate);

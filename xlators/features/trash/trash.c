@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "stack/xlator.h"
+#include "xlators/storage/posix/trash-wish.h"
 
 #define INTERNAL_DIR "internal_op"
 #define TRASH_PID (-11)
@@ -86,7 +87,7 @@ trash_unlink(struct xlator *xl, struct call_stack *stk)
     };
     if (!wish->dir || !wish->eliminate)
         return -ENOMEM;
-    stk->call.trash = wish;
+    stk->call.hint = (struct call_hint){HINT_TRASH, wish};
     return XL_PASS;
 }
 

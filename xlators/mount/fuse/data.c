@@ -135,9 +135,9 @@ has_early_answers(const struct task *t)
 
     if ((t->file->fd->flags & O_ACCMODE) == O_RDONLY)
         return false;
-    while (!xl->type->answers_early && xl->child_count == 1)
+    while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
-    return xl->type->answers_early;
+    return xl->type->traits & LAYER_ANSWERS_EARLY;
 }
 
 /* If no lock was ever taken, there are no locks to drop, and the brick has nothing to do, because the brick
@@ -149,7 +149,7 @@ fuse_flush_go(struct task *t)
     bool is_ours = node && !atomic_load(&node->has_had_locks);
     int err = take_kept_error(t);
 
-    t->stk->call.cmd = is_ours ? FLUSH_OF_MOUNT : 0;
+    t->stk->call.hint.kind = is_ours ? HINT_FLUSH_OF_MOUNT : HINT_NONE;
     int ret = is_ours && !has_early_answers(t) ? 0 : task_call(t);
 
     task_result(t, err ? err : ret);
@@ -289,7 +289,7 @@ op_write(fuse_req_t req, fuse_ino_t number, const char *bytes, size_t size, off_
     t->stk->call.offset = (uint64_t)off;
     t->stk->call.flags = fuse_flags_for_bricks(t->m, fi->flags);
     t->kills_privs = privs_are_to_be_killed();
-    t->stk->call.cmd = t->kills_privs ? WRITE_KILLS_PRIVS : 0;
+    t->stk->call.hint.kind = t->kills_privs ? HINT_KILLS_PRIVS : HINT_NONE;
     task_start(t);
 }
 

@@ -485,6 +485,16 @@ fuse_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     xlator_tell_parent(xl, event);
 }
 
+static bool
+fuse_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD)
+        fuse_notify(xl, e->child, e->change);
+    if (e->kind == EVENT_INVALIDATED)
+        fuse_invalidated(xl, e->gfid, e->flags);
+    return e->kind != EVENT_CONTENDED;
+}
+
 /* Returns whether the mount point still exists. On the device an unmount looks like an abort, after which
  * the mount point remains. */
 static bool
@@ -747,8 +757,7 @@ const struct xlator_type mount_fuse_xlator = {
     .stop = fuse_stop,
     .fini = fuse_fini,
     .drained = fuse_drained,
-    .notify = fuse_notify,
-    .invalidated = fuse_invalidated,
+    .event = fuse_event,
     .reconfigured = fuse_reconfigured,
     .inode_forget = fuse_inode_forget,
     .dump = fuse_dump,

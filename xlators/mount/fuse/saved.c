@@ -149,7 +149,7 @@ write_out_file(struct saving *s, struct fd *fd)
 
     if (!stk)
         return -ENOMEM;
-    stk->call.cmd = FLUSH_OF_MOUNT;
+    stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
     int ret = coro_call(stk, s->m->xl);
 
     call_stack_free(stk);
@@ -188,9 +188,9 @@ needs_names(const struct graph *g)
 static bool
 answers_early(const struct xlator *xl)
 {
-    while (!xl->type->answers_early && xl->child_count == 1)
+    while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
-    return xl->type->answers_early;
+    return xl->type->traits & LAYER_ANSWERS_EARLY;
 }
 
 static void
@@ -244,8 +244,11 @@ hurry_inode(struct inode *inode, void *ctx, void *arg)
 
     (void)ctx;
     snprintf(domain, sizeof domain, "%s:metadata", xl->name);
-    xl->type->contended(xl, &inode->gfid, xl->name);
-    xl->type->contended(xl, &inode->gfid, domain);
+    struct layer_event e = {.kind = EVENT_CONTENDED, .gfid = &inode->gfid, .domain = xl->name};
+
+    (void)xl->type->event(xl, &e);
+    e.domain = domain;
+    (void)xl->type->event(xl, &e);
 }
 
 /* As if another client waited for each lock that a layer keeps for its next call. */
@@ -256,7 +259,7 @@ hurry_holds(struct graph *g)
     for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
 
-        if (xl->type->contended && xl->slot[CTX_INODE])
+        if (xl->type->event && xl->slot[CTX_INODE])
             inode_table_each(g->inodes, xl, hurry_inode, xl);
     }
     read_section_end();

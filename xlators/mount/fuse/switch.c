@@ -145,12 +145,12 @@ end_early_answers(struct carry *c, struct fd *old)
     struct call_stack *stk;
     int ret = -ENOMEM;
 
-    while (!xl->type->answers_early && xl->child_count == 1)
+    while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
-    if (!xl->type->answers_early)
+    if (!(xl->type->traits & LAYER_ANSWERS_EARLY))
         return 0;
     if ((stk = call_on(FOP_flush, old))) {
-        stk->call.cmd = FLUSH_OF_MOUNT;
+        stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
         ret = coro_call(stk, c->from);
         call_stack_free(stk);
     }

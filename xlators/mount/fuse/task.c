@@ -365,6 +365,7 @@ copy_call(struct task *t, struct call_stack *stk)
     stk->caller.group_count = 0;
     stk->call.fop = call->fop;
     stk->call.cmd = call->cmd;
+    stk->call.hint.kind = call->hint.kind;
     stk->call.type = call->type;
     stk->call.flock = call->flock;
     stk->call.loc.inode = inode_ref(t->file->fd->inode);

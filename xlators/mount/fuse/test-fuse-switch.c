@@ -412,7 +412,7 @@ static void
 answer_flush(struct call_stack *stk, int *ret)
 {
     move_locks(stk, ret);
-    if (stk->call.fop == FOP_flush && stk->call.cmd == FLUSH_OF_MOUNT)
+    if (stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT)
         *ret = flush_err;
 }
 

@@ -8,8 +8,7 @@
  * brick. The layer sits where stock has it, above all layers that touch the disk and below features/index.
  *
  * An operation's frame sees the reply, which is the moment at which the operation leaves. A parked operation
- * needs no allocation: its queue link and the job that will wake it are in that frame's local state, so
- * parking cannot fail.
+ * has a call-stub. Without memory for the stub the operation fails with ENOMEM.
  *
  * The priority of a fop is a column of stack/fops.def. Lock operations, which may wait for hours in
  * features/locks without a thread, and operations without disk access (flush, release) are not counted.
@@ -17,7 +16,8 @@
  *
  * A layer below that parks an operation for an unbounded time (a removal that waits for an inodelk) calls
  * call_stack_park(): the operation gives its place back, and takes a place again before it continues, parked
- * here if necessary.
+ * here if necessary. It gets the stub for that when it gives its place back; without memory it keeps the
+ * place.
  *
  * The counts are one atomic word:
  *
@@ -64,19 +64,18 @@ struct iot_conf {
 struct iot {
     _Alignas(64) _Atomic uint64_t word;
     _Alignas(64) pthread_mutex_t lock;       /* protects queues, sizes, figures */
-    struct cds_list_head queues[PRIORITIES]; /* of struct parked */
+    struct cds_list_head queues[PRIORITIES]; /* of struct call_stub; `mark`: the priority */
     unsigned parked[PRIORITIES];
     uint64_t parked_ever[PRIORITIES];
 };
 
 /* Lies in the local state of an operation's frame. */
-struct parked {
-    struct worker_job job; /* its link belongs to the queue until the job is posted */
-    struct call_stack *stk;
+struct place {
+    struct call_stub *stub; /* the operation is parked, here or below; NULL: it is not */
     uint8_t priority;
-    bool has_place; /* it is counted in the word */
+    bool is_taken; /* the operation is counted in the word */
 };
-_Static_assert(sizeof(struct parked) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
+_Static_assert(sizeof(struct place) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
 
 static enum fop_priority
 priority_of(const struct iot_conf *conf, const struct call_stack *stk)
@@ -122,9 +121,9 @@ iot_enter(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 
 /* The slow path: returns false if the operation is parked. It may then already run on another thread. */
 static bool
-enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
+enter_or_park(struct iot *iot, const struct iot_conf *conf, struct call_stub *w)
 {
-    enum fop_priority p = w->priority;
+    enum fop_priority p = w->mark;
     uint64_t word, after;
     bool enters;
 
@@ -135,7 +134,7 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
         after = enters ? word + ONE(p) : word | PARKED(p);
     } while (!atomic_compare_exchange_weak(&iot->word, &word, after));
     if (!enters) {
-        cds_list_add_tail(&w->job.link, &iot->queues[p]);
+        cds_list_add_tail(&w->link, &iot->queues[p]);
         iot->parked[p]++;
         iot->parked_ever[p]++;
     }
@@ -146,15 +145,15 @@ enter_or_park(struct iot *iot, const struct iot_conf *conf, struct parked *w)
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* Returns the first parked operation, by priority, for which `word` has room, and counts it in `word`. */
-static struct parked *
+static struct call_stub *
 take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
 {
     for (enum fop_priority p = PRIORITY_HIGH; p < PRIORITIES; p++) {
-        struct parked *w;
+        struct call_stub *w;
 
         if (!iot->parked[p] || !iot_has_room(conf, *word, p))
             continue;
-        w = cds_list_first_entry(&iot->queues[p], struct parked, job.link);
+        w = cds_list_first_entry(&iot->queues[p], struct call_stub, link);
         *word += ONE(p);
         if (iot->parked[p] == 1)
             *word &= ~PARKED(p);
@@ -168,7 +167,7 @@ take_parked_locked(struct iot *iot, const struct iot_conf *conf, uint64_t *word)
 static bool
 iot_pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
 {
-    struct parked *w;
+    struct call_stub *w;
     uint64_t word, after;
 
     pthread_mutex_lock(&iot->lock);
@@ -178,8 +177,8 @@ iot_pass_on(struct iot *iot, const struct iot_conf *conf, uint64_t gone)
         w = take_parked_locked(iot, conf, &after);
     } while (!atomic_compare_exchange_weak(&iot->word, &word, after));
     if (w) {
-        cds_list_del(&w->job.link);
-        iot->parked[w->priority]--;
+        cds_list_del(&w->link);
+        iot->parked[w->mark]--;
     }
     pthread_mutex_unlock(&iot->lock);
     if (w) /* on any worker, because the leaving one has a reply to send and may block after that */
@@ -201,72 +200,110 @@ iot_leave(struct iot *iot, const struct iot_conf *conf, enum fop_priority p)
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
-static struct parked *
-parked_of(struct frame *f)
+static struct place *
+place_of(struct frame *f)
 {
-    return (struct parked *)(void *)&f->local;
+    return (struct place *)(void *)&f->local;
 }
 
 static xl_verdict
 iot_left(struct frame *f, struct call_stack *stk)
 {
+    struct place *at = place_of(f);
+
     (void)stk;
-    if (parked_of(f)->has_place)
-        iot_leave(f->xl->private, xlator_conf(f->xl), parked_of(f)->priority);
+    if (at->stub) /* the layer below answers a call that it had parked */
+        call_stub_free(at->stub);
+    if (at->is_taken)
+        iot_leave(f->xl->private, xlator_conf(f->xl), at->priority);
     return XL_PASS;
+}
+
+/* Returns this layer's frame of a call that it has parked. */
+static struct frame *
+frame_of(const struct call_stub *w)
+{
+    struct frame *f = w->stk->frames;
+
+    while (f->xl != w->xl)
+        f = f->next;
+    return f;
 }
 
 static void
 iot_run_parked(struct worker_job *job)
 {
-    struct parked *w = caa_container_of(job, struct parked, job);
+    struct call_stub *w = caa_container_of(job, struct call_stub, job);
+    struct call_stack *stk = w->stk;
+    struct place *at = place_of(frame_of(w));
 
-    w->has_place = true;
-    call_stack_waited(w->stk, WAIT_QUEUE);
-    if (call_stack_is_abandoned(w->stk))
-        call_stack_fail(w->stk, ENOTCONN);
+    at->is_taken = true;
+    at->stub = NULL;
+    call_stub_free(w);
+    call_stack_waited(stk, WAIT_QUEUE);
+    if (call_stack_is_abandoned(stk))
+        call_stack_fail(stk, ENOTCONN);
     else
-        call_stack_unpark(w->stk); /* from this layer, or from the layer below that had parked it */
+        call_stack_unpark(stk); /* from this layer, or from the layer below that had parked it */
 }
 
-/* Returns false if the operation is parked. It may then already run on another thread. */
-static bool
-enter_with(struct frame *f, struct call_stack *stk)
+static struct call_stub *
+iot_stub_new(struct xlator *xl, struct call_stack *stk, uint8_t priority)
 {
-    const struct iot_conf *conf = xlator_conf(f->xl);
-    struct iot *iot = f->xl->private;
-    struct parked *w = parked_of(f);
+    struct call_stub *w = call_stub_new(stk, xl, NULL);
 
-    if (iot_enter(iot, conf, w->priority))
-        return w->has_place = true;
-    w->stk = stk;
-    w->job.run = iot_run_parked;
+    if (w) {
+        w->job.run = iot_run_parked;
+        w->mark = priority;
+    }
+    return w;
+}
+
+/* Enters by the slow path with the stub of `at`. Returns false if the operation is parked. It may then
+ * already run on another thread. */
+static bool
+enter_slowly(struct frame *f, struct call_stack *stk)
+{
+    struct place *at = place_of(f);
+    struct call_stub *w = at->stub;
+
+    w->stk = stk; /* a call that was packed has moved */
     call_stack_waits(stk);
-    return enter_or_park(iot, conf, w) && (w->has_place = true);
+    if (!enter_or_park(f->xl->private, xlator_conf(f->xl), w))
+        return false;
+    at->stub = NULL;
+    call_stub_free(w);
+    return at->is_taken = true;
 }
 
 static void
 iot_call_parks(struct frame *f, struct call_stack *stk)
 {
-    struct parked *w = parked_of(f);
+    struct place *at = place_of(f);
 
-    (void)stk;
-    if (!w->has_place)
+    if (!at->is_taken || !(at->stub = iot_stub_new(f->xl, stk, at->priority)))
         return;
-    w->has_place = false;
-    iot_leave(f->xl->private, xlator_conf(f->xl), w->priority);
+    at->is_taken = false;
+    iot_leave(f->xl->private, xlator_conf(f->xl), at->priority);
 }
 
 static bool
 iot_call_goes_on(struct frame *f, struct call_stack *stk)
 {
-    return parked_of(f)->has_place || enter_with(f, stk);
+    struct place *at = place_of(f);
+
+    if (at->is_taken || !iot_enter(f->xl->private, xlator_conf(f->xl), at->priority))
+        return at->is_taken || enter_slowly(f, stk);
+    call_stub_free(at->stub);
+    at->stub = NULL;
+    return at->is_taken = true;
 }
 
 static xl_verdict
 iot_any(struct xlator *xl, struct call_stack *stk)
 {
-    enum fop_priority p = priority_of(xlator_conf(xl), stk);
+    const struct iot_conf *conf = xlator_conf(xl);
+    enum fop_priority p = priority_of(conf, stk);
     struct frame *f;
 
     if (p == PRIORITY_NONE)
@@ -274,8 +311,16 @@ iot_any(struct xlator *xl, struct call_stack *stk)
     f = frame_push(stk, xl, iot_left);
     if (!f)
         return -ENOMEM;
-    parked_of(f)->priority = (uint8_t)p;
-    return enter_with(f, stk) ? XL_PASS : XL_OWNED;
+    struct place *at = place_of(f);
+
+    at->priority = (uint8_t)p;
+    if (iot_enter(xl->private, conf, p)) {
+        at->is_taken = true;
+        return XL_PASS;
+    }
+    if (!(at->stub = iot_stub_new(xl, stk, at->priority)))
+        return -ENOMEM;
+    return enter_slowly(f, stk) ? XL_PASS : XL_OWNED;
 }
 
 /* Answers a getxattr for the number of parked operations per priority. */

@@ -372,7 +372,7 @@ piece_ended(struct call_stack *stk)
     struct piece *p = stk->owner;
     int err = write_outcome(stk);
 
-    if (!err && stk->call.cmd == WRITE_KILLS_PRIVS && iatt_privs(&stk->reply.post)) {
+    if (!err && stk->call.hint.kind == HINT_KILLS_PRIVS && iatt_privs(&stk->reply.post)) {
         err = kill_privs(p);
         if (!err)
             return;
@@ -401,7 +401,7 @@ copy_write(const struct call_stack *from, struct call_stack *to)
     to->caller.lk_owner.bytes = (const uint8_t *)arena_dup(&to->arena, owner->bytes, owner->len);
     to->call.fop = FOP_writev;
     to->call.flags = from->call.flags;
-    to->call.cmd = from->call.cmd;
+    to->call.hint = from->call.hint;
     to->call.offset = from->call.offset;
     to->call.size = to->call.payload_bytes = from->call.payload_bytes;
     to->call.loc.inode = inode_ref(from->call.fd->inode);
@@ -445,8 +445,8 @@ piece_new(struct wb_inode *wi, const struct call_stack *stk)
 static bool
 is_same_writer(const struct call_stack *a, const struct call_stack *b)
 {
-    return a->call.fd == b->call.fd && a->call.flags == b->call.flags && a->call.cmd == b->call.cmd &&
-           a->caller.uid == b->caller.uid &&
+    return a->call.fd == b->call.fd && a->call.flags == b->call.flags &&
+           a->call.hint.kind == b->call.hint.kind && a->caller.uid == b->caller.uid &&
            a->caller.gid == b->caller.gid && a->caller.pid == b->caller.pid &&
            lk_owner_equal(&a->caller.lk_owner, &b->caller.lk_owner);
 }

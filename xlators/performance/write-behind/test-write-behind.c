@@ -453,10 +453,10 @@ START_TEST(a_flush_of_the_mount_goes_no_further)
 {
     struct bench_call *call = call_on(FOP_flush, fd);
 
-    call->stk->call.cmd = FLUSH_OF_MOUNT;
+    call->stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
     ck_assert_int_eq(bench_run(call), 0);
     call = call_on(FOP_flush, fd);
-    call->stk->call.cmd = FLUSH_OF_MOUNT;
+    call->stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
     ck_assert_int_eq(write_early(fd, 0, 10, 'a'), 10);
     bench_wind(call);
     ck_assert(!bench_is_done(call));
@@ -550,7 +550,7 @@ START_TEST(a_write_takes_set_id_bits_away)
         struct bench_call *call = write_call(fd, 0, 10, 'a'), *look = call_on(FOP_fstat, fd);
 
         file_mode = S_IFREG | 06755;
-        call->stk->call.cmd = kills ? WRITE_KILLS_PRIVS : 0;
+        call->stk->call.hint.kind = kills ? HINT_KILLS_PRIVS : HINT_NONE;
         bench_wind(call);
         ck_assert_int_eq(bench_result(call), 10);
         bench_wind(look);

@@ -16,7 +16,7 @@
  *                  old, so LOOKUP stats such a file again when its writes have ended, and READDIRP omits its
  *                  attributes
  *
- * A WRITE that must clear set-id bits (WRITE_KILLS_PRIVS) has ended only when they are cleared.
+ * A WRITE that must clear set-id bits (HINT_KILLS_PRIVS) has ended only when they are cleared.
  *
  * Other clients see a write when the bricks have executed it, so after a close at the latest. If this process
  * dies, only data is lost that no close or fsync has confirmed: those calls fail then, as the mount does.
@@ -185,7 +185,7 @@ tell_go(struct xlator *xl, struct call_stack *stk)
     struct wb_waiter w = for_all;
 
     wb_wait(wi, &w);
-    bool is_local = stk->call.fop == FOP_flush && stk->call.cmd == FLUSH_OF_MOUNT;
+    bool is_local = stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT;
     int err = wb_take_error(wi, stk->call.fd);
 
     if (err)
@@ -202,7 +202,7 @@ wb_tell(struct xlator *xl, struct call_stack *stk)
 
     if (wi && (atomic_load(&wi->errors) || wb_has_to_wait(wi, &w)))
         return coro_fop(xl, stk, tell_go);
-    return stk->call.fop == FOP_flush && stk->call.cmd == FLUSH_OF_MOUNT ? XL_DONE : XL_PASS;
+    return stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT ? XL_DONE : XL_PASS;
 }
 
 /* ---- replies about files with writes under way ----------------------------------------------- */
@@ -405,7 +405,7 @@ const struct xlator_type performance_write_behind_xlator = {
     .conf_size = sizeof(struct wb_conf),
     .options = wb_options,
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
-    .answers_early = true,
+    .traits = LAYER_ANSWERS_EARLY,
     .ops =
         &(const struct xlator_ops){
             .writev = wb_writev,

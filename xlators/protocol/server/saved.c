@@ -137,7 +137,7 @@ save_layers(struct graph *g, struct server_saver *s, bool is_storage, struct par
         struct xlator *xl = &g->layers[l];
         struct parcel own = {0};
 
-        if (!xl->type->save || xl->type->is_not_built || is_storage != (xl->child_count == 0))
+        if (!xl->type->save || xl->type->traits & LAYER_NOT_BUILT || is_storage != (xl->child_count == 0))
             continue;
         s->base.to = &own;
         err = xl->type->save(xl, &s->base);

@@ -192,6 +192,14 @@ server_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     xlator_tell_parent(xl, event);
 }
 
+static bool
+server_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD)
+        server_notify(xl, e->child, e->change);
+    return e->kind == EVENT_CHILD;
+}
+
 static void
 server_dump(struct xlator *xl, struct dump *d)
 {
@@ -209,7 +217,7 @@ const struct xlator_type protocol_server_xlator = {
     .init = server_init,
     .fini = server_fini,
     .reconfigured = server_reconfigured,
-    .notify = server_notify,
+    .event = server_event,
     .dump = server_dump,
     .start = server_start,
     .stop = server_stop,

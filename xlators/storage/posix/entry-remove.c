@@ -273,7 +273,7 @@ unlink_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e, 
         return r;
     /* The two links are the handle and this name, or there is only this name. */
     bool is_last = v->st.st_nlink <= 2;
-    if (is_last && stk->call.trash) {
+    if (is_last && stk->call.hint.kind == HINT_TRASH) {
         r = posix_trash_keep(xl, stk, e, &v->st, v->inode);
         if (r != POSIX_TRASH_NOT)
             return r;

@@ -23,6 +23,7 @@ libkiln_xlators_a_SOURCES += xlators/storage/posix/entry-create.c
 libkiln_xlators_a_SOURCES += xlators/storage/posix/entry-remove.c
 libkiln_xlators_a_SOURCES += xlators/storage/posix/trash.c
 libkiln_xlators_a_SOURCES += xlators/storage/posix/trash.h
+libkiln_xlators_a_SOURCES += xlators/storage/posix/trash-wish.h
 libkiln_xlators_a_SOURCES += xlators/storage/posix/saved.c xlators/storage/posix/saved.h \
 	xlators/storage/posix/rename.c
 libkiln_xlators_a_SOURCES += xlators/storage/posix/lookup.c

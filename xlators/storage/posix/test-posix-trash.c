@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "xlators/storage/posix/test-entry.h"
+#include "xlators/storage/posix/trash-wish.h"
 
 #define TRASH ".trashcan"
 
@@ -37,7 +38,7 @@ trash(struct inode *parent, const char *name)
     call_begin(&stk, FOP_unlink);
     stk.caller.ctime_sec = time(NULL);
     call_loc(&stk.call.loc, parent, name);
-    stk.call.trash = &wish;
+    stk.call.hint = (struct call_hint){HINT_TRASH, &wish};
     int err = call_run(&stk);
     if (err == 0)
         inode_unlink(w.graph->inodes, parent, name);

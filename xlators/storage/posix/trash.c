@@ -23,6 +23,7 @@
 #include "xlators/storage/posix/gfid2path.h"
 #include "xlators/storage/posix/mdata.h"
 #include "xlators/storage/posix/pgfid.h"
+#include "xlators/storage/posix/trash-wish.h"
 
 #define LINKTO_MODE 01000
 #define ROOTS_DIR_MODE 0755
@@ -305,11 +306,17 @@ is_to_be_removed(int err)
     return false;
 }
 
+static const struct trash_wish *
+wish_of(const struct call_stack *stk)
+{
+    return stk->call.hint.value;
+}
+
 static int
 keep_by(struct xlator *xl, const struct call_stack *stk, struct posix_entry *e, const struct stat *st,
         struct inode *inode, bool by_handle)
 {
-    const struct trash_wish *wish = stk->call.trash;
+    const struct trash_wish *wish = wish_of(stk);
     __attribute__((cleanup(pair_done))) struct pair at = {-1, -1};
     struct posix *p = posix_of(xl);
     char path[PATH_MAX], name[NAME_MAX + 1];
@@ -340,6 +347,6 @@ posix_trash_keep(struct xlator *xl, const struct call_stack *stk, struct posix_e
     if (r >= 0)
         return r;
     log_event(LOG_WARNING, xl, "posix-trash-not", "%s/%s cannot be kept in %s: %s%s", GFID(&e->parent->gfid),
-              e->name, stk->call.trash->dir, strerror(-r), is_to_be_removed(r) ? ". It is removed" : "");
+              e->name, wish_of(stk)->dir, strerror(-r), is_to_be_removed(r) ? ". It is removed" : "");
     return is_to_be_removed(r) ? POSIX_TRASH_NOT : r;
 }
