@@ -513,7 +513,8 @@ drop_next(struct mount *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Takes the volfile over. Returns a started graph with connected bricks; NULL: *error says why. */
+/* Takes the volfile over. Returns a started graph with connected bricks; NULL: *error says why, and is empty
+ * if newer work has arrived. */
 static struct graph *
 make_next(struct mount *m, struct volfile *v, char *error, size_t size)
 {
@@ -531,7 +532,7 @@ make_next(struct mount *m, struct volfile *v, char *error, size_t size)
     int err = graph_start(g);
     if (!err && await_bricks(m))
         return g;
-    snprintf(error, size, "%s", err ? strerror(-err) : "there is something newer to do");
+    snprintf(error, size, "%s", err ? strerror(-err) : "");
     drop_next(m);
     end_graph(g);
     return NULL;
@@ -608,7 +609,11 @@ change_bricks(struct mount *m, struct volfile *v, const struct volfile_digest *d
     }
     if (err)
         snprintf(error, sizeof error, "%s", strerror(-err));
-    tell_not_followed(m, error);
+    if (*error)
+        tell_not_followed(m, error);
+    else
+        log_event(LOG_INFO, NULL, "mount-change-superseded",
+                  "%s: a newer volfile came before the bricks of the last one", m->mountpoint);
     return false;
 }
 
