@@ -5,7 +5,9 @@
 
 extern const struct xlator_type features_locks_xlator;
 
-enum { BLOCKED = 500, NOW = 1, WAIT = 2, BLOCKED_BYTES_MAX = 1280 };
+/* The limit is the packed call, its lock and its call-stub, and 1/500 of an iobuf that the connection may
+ * still hold. */
+enum { BLOCKED = 500, NOW = 1, WAIT = 2, BLOCKED_BYTES_MAX = 1280 + 34 };
 
 static const uint32_t groups[] = {7, 8, 9};
 static char owner[16];
