@@ -72,7 +72,7 @@ quickstart() {
         ! findmnt /mnt/kiln'
 }
 t "extras/quickstart.sh serves and mounts a volume, and removes the volume with --down" quickstart
-only=${KILN_README_ONLY:+--only '$KILN_README_ONLY'}
+only=${KILN_README_ONLY:+--only ${KILN_README_ONLY@Q}}
 # Its last line says what has failed.
 all_pass() {
     inside "tests/run.sh $only" && tail -n 1 "$log" | grep -qE '^[0-9]+ passed, 0 failed'

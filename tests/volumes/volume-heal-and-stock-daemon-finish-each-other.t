@@ -20,7 +20,7 @@ differences() {
     PYTHONPATH=$tests_dir/replicate python3 -c '
 import sys, torture_bricks
 try:
-    lines = torture_bricks.pending(sys.argv[1:]) + torture_bricks.compare(sys.argv[1:], 2, False)
+    lines = torture_bricks.pending(sys.argv[1:]) + torture_bricks.compare(sys.argv[1:], 2, "replicas")
 except OSError as error:  # a heal changes the folders
     lines = [str(error)]
 sys.stdout.write("".join(line + "\n" for line in lines if not line.startswith("times:")))' "${bricks[@]}" || echo "python failed"
