@@ -15,6 +15,9 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/linkto.c \
 	xlators/cluster/distribute/lookup.c \
 	xlators/cluster/distribute/migrate.c \
+	xlators/cluster/distribute/migrate-calls.c \
+	xlators/cluster/distribute/migrate-copy.c \
+	xlators/cluster/distribute/migrate-internal.h \
 	xlators/cluster/distribute/migrate.h \
 	xlators/cluster/distribute/migrate-names.c \
 	xlators/cluster/distribute/mkdir.c \

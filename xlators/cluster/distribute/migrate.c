@@ -44,178 +44,7 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "mem/iobuf.h"
-#include "xlators/cluster/distribute/migrate.h"
-
-enum {
-    MARK = S_ISVTX | S_ISGID,
-    BLOCK_BYTES = 1 << 20,
-    BLOCKS_AT_A_TIME = 4,
-    TRIES_MAX = 100, /* of copying a block or an attribute that clients change all the time */
-    SEEK_TO_DATA = 0,
-    SEEK_TO_HOLE = 1
-};
-
-static const char linkto_key[] = "trusted.glusterfs.dht.linkto";
-
-struct migrating {
-    struct migration *m;
-    const struct op *o;
-    struct migrate_names names; /* the other names, all locked; count 0: none, or the file stays */
-    struct iatt source; /* latest look at S */
-    bool may_be_complete; /* step 6 was begun */
-    struct fd *fd;      /* the file, open on S and D; NULL: not open */
-    uint32_t mode;      /* permission bits of the file, without the mark */
-    struct call_stack *list; /* the xattrs of S that D has; NULL: none yet */
-    uint64_t from, end;      /* range whose blocks are copied in parallel */
-    atomic_int err;
-};
-
-/* ---- calls ----------------------------------------------------------------------------------- */
-
-static struct call_stack *
-migrate_call(const struct migrating *g, enum fop fop)
-{
-    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(g->o, fop), g->m->file);
-
-    if (stk)
-        stk->caller.pid = PID_REBALANCE;
-    return stk;
-}
-
-static struct call_stack *
-migrate_fd_call(const struct migrating *g, enum fop fop)
-{
-    struct call_stack *stk = migrate_call(g, fop);
-
-    if (stk)
-        stk->call.fd = fd_ref(g->fd);
-    return stk;
-}
-
-static struct call_stack *
-migrate_name_call(const struct migrating *g, enum fop fop)
-{
-    struct call_stack *stk =
-        dist_call_for_name(dist_call_new_internal(g->o, fop), g->m->parent, g->m->name);
-
-    if (stk)
-        stk->caller.pid = PID_REBALANCE;
-    return stk;
-}
-
-/* Returns 0 or -errno. */
-static int
-migrate_at(const struct migrating *g, unsigned child, struct call_stack *stk)
-{
-    int ret = dist_call_once(g->o, child, stk);
-
-    return ret < 0 ? ret : 0;
-}
-
-/* Opens the file on S and D. A client does not remove a linkto file that is open (client 2). */
-static int
-migrate_open(struct migrating *g)
-{
-    const unsigned both[] = {g->m->from, g->m->to};
-    int err = 0;
-
-    g->fd = fd_new(g->m->file, NULL, O_RDWR, false);
-    for (size_t i = 0; i < sizeof both / sizeof both[0] && !err; i++) {
-        struct call_stack *stk = g->fd ? migrate_fd_call(g, FOP_open) : NULL;
-
-        if (stk)
-            stk->call.flags = O_RDWR;
-        err = migrate_at(g, both[i], stk);
-    }
-    return err;
-}
-
-static int
-migrate_stat(const struct migrating *g, unsigned child, struct iatt *out)
-{
-    struct call_stack *stk = migrate_call(g, FOP_stat);
-    int ret = dist_call_at(g->o, child, stk);
-
-    if (ret >= 0)
-        *out = stk->reply.stat;
-    if (stk)
-        call_stack_free(stk);
-    return ret < 0 ? ret : 0;
-}
-
-/* `before`, if not NULL, gets the attributes before the change. */
-static int
-migrate_setattr(const struct migrating *g, unsigned child, const struct iatt *a, int32_t valid,
-                struct iatt *before)
-{
-    struct call_stack *stk = migrate_call(g, FOP_setattr);
-
-    if (stk) {
-        stk->call.stbuf = *a;
-        stk->call.valid = valid;
-    }
-    int ret = dist_call_at(g->o, child, stk);
-    if (ret >= 0 && before)
-        *before = stk->reply.pre;
-    if (stk)
-        call_stack_free(stk);
-    return ret < 0 ? ret : 0;
-}
-
-static int
-migrate_set_mode(const struct migrating *g, unsigned child, uint32_t mode, struct iatt *before)
-{
-    return migrate_setattr(g, child, &(struct iatt){.mode = S_IFREG | mode}, SETATTR_MODE, before);
-}
-
-static int
-migrate_truncate(const struct migrating *g, unsigned child, uint64_t size)
-{
-    struct call_stack *stk = migrate_call(g, FOP_truncate);
-
-    if (stk)
-        stk->call.offset = size;
-    return migrate_at(g, child, stk);
-}
-
-static int
-migrate_remove_xattr(const struct migrating *g, unsigned child, const char *key)
-{
-    struct call_stack *stk = migrate_call(g, FOP_removexattr);
-
-    if (stk)
-        stk->call.name = key;
-    int err = migrate_at(g, child, stk);
-    return err == -ENODATA ? 0 : err;
-}
-
-static int
-migrate_set_xattrs(const struct migrating *g, unsigned child, struct dict *set)
-{
-    struct call_stack *stk = migrate_call(g, FOP_setxattr);
-
-    if (stk)
-        stk->call.dict = set;
-    return migrate_at(g, child, stk);
-}
-
-/* Makes `child` name `target` in its xattr linkto. With `mode`, the xattr of the file's own mode, too. */
-static int
-migrate_set_linkto(const struct migrating *g, unsigned child, unsigned target, const uint32_t *mode)
-{
-    const char *to = g->o->d->child[target].xl->name;
-    struct dict *set = dict_new(&g->o->stk->arena);
-    char text[16];
-    int err = set ? dict_set_text(set, linkto_key, DICT_PTR, to, (uint32_t)strlen(to) + 1) : -ENOMEM;
-
-    if (!err && mode) {
-        int len = snprintf(text, sizeof text, "%o", *mode);
-
-        err = dict_set_text(set, MIGRATE_MODE_KEY, DICT_PTR, text, (uint32_t)len + 1);
-    }
-    return err ? err : migrate_set_xattrs(g, child, set);
-}
+#include "xlators/cluster/distribute/migrate-internal.h"
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
@@ -260,7 +89,8 @@ both_judge(const struct migrating *g, struct both *b)
 
     if (!gfid_equal(&s->gfid, &m->file->gfid) || reply_is_linkto(b->source))
         return -ENOENT; /* renamed, replaced or migrated meanwhile */
-    int marked_for = S_ISREG(s->mode) && (s->mode & MARK) == MARK ? linkto_target(g->o->d, b->source) : -1;
+    int marked_for =
+        S_ISREG(s->mode) && (s->mode & MIGRATE_MARK) == MIGRATE_MARK ? linkto_target(g->o->d, b->source) : -1;
 
     b->is_marked = marked_for == (int)m->to;
     b->other = b->is_marked || marked_for == (int)m->from ? -1 : marked_for;
@@ -331,16 +161,16 @@ learn_own_mode(struct migrating *g, const struct both *b)
     g->mode = b->source->reply.stat.mode & 07777;
     if (!b->is_marked)
         return;
-    g->mode &= ~(uint32_t)MARK;
+    g->mode &= ~(uint32_t)MIGRATE_MARK;
     if (read_own_mode(g, g->m->from, &kept))
-        g->mode |= kept & MARK;
+        g->mode |= kept & MIGRATE_MARK;
 }
 
 /* Returns whether the file's own mode looks like the mark. */
 static bool
 has_mark_of_its_own(const struct migrating *g)
 {
-    return (g->mode & MARK) == MARK;
+    return (g->mode & MIGRATE_MARK) == MIGRATE_MARK;
 }
 
 static bool
@@ -388,16 +218,16 @@ wait_for_writers(const struct migrating *g)
 static int
 set_mark(struct migrating *g)
 {
-    uint32_t own = g->mode & MARK, expected = g->mode;
+    uint32_t own = g->mode & MIGRATE_MARK, expected = g->mode;
 
-    for (unsigned n = 0; n < TRIES_MAX; n++) {
+    for (unsigned n = 0; n < MIGRATE_TRIES_MAX; n++) {
         struct iatt before = {0};
-        int err = migrate_set_mode(g, g->m->from, g->mode | MARK, &before);
+        int err = migrate_set_mode(g, g->m->from, g->mode | MIGRATE_MARK, &before);
 
-        if (err || ((before.mode ^ expected) & 07777 & ~(uint32_t)MARK) == 0)
+        if (err || ((before.mode ^ expected) & 07777 & ~(uint32_t)MIGRATE_MARK) == 0)
             return err;
         expected = g->mode; /* S has this mode now, in the place of the client's */
-        g->mode = (before.mode & 07777 & ~(uint32_t)MARK) | own;
+        g->mode = (before.mode & 07777 & ~(uint32_t)MIGRATE_MARK) | own;
     }
     return -EBUSY;
 }
@@ -407,7 +237,7 @@ mark_source(struct migrating *g, bool has_veto)
 {
     int err = has_veto ? migrate_remove_xattr(g, g->m->from, MIGRATE_VETO_KEY) : 0;
 
-    err = err ? err : migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MARK ? &g->mode : NULL);
+    err = err ? err : migrate_set_linkto(g, g->m->from, g->m->to, g->mode & MIGRATE_MARK ? &g->mode : NULL);
 
     if (!err && has_mark_of_its_own(g))
         err = migrate_set_linkto(g, g->m->to, g->m->from, &g->mode);
@@ -436,301 +266,16 @@ unmark_source(const struct migrating *g, bool has_copy)
 {
     struct iatt now;
 
-    if (migrate_stat(g, g->m->from, &now) || (now.mode & MARK) != MARK)
+    if (migrate_stat(g, g->m->from, &now) || (now.mode & MIGRATE_MARK) != MIGRATE_MARK)
         return;
-    if (migrate_set_mode(g, g->m->from, (now.mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK), NULL) ||
-        migrate_remove_xattr(g, g->m->from, linkto_key))
+    if (migrate_set_mode(g, g->m->from,
+                         (now.mode & 07777 & ~(uint32_t)MIGRATE_MARK) | (g->mode & MIGRATE_MARK), NULL) ||
+        migrate_remove_xattr(g, g->m->from, MIGRATE_LINKTO_KEY))
         return;
-    if (g->mode & MARK)
+    if (g->mode & MIGRATE_MARK)
         (void)migrate_remove_xattr(g, g->m->from, MIGRATE_MODE_KEY);
     if (has_copy)
         (void)migrate_truncate(g, g->m->to, 0);
-}
-
-/* ---- contents -------------------------------------------------------------------------------- */
-
-static struct call_stack *
-read_block(const struct migrating *g, uint64_t offset, uint64_t size, int *ret)
-{
-    struct call_stack *stk = migrate_fd_call(g, FOP_readv);
-
-    if (stk) {
-        stk->call.offset = offset;
-        stk->call.size = size;
-    }
-    *ret = dist_call_at(g->o, g->m->from, stk);
-    return stk;
-}
-
-/* Writes the bytes that were read to D. */
-static int
-write_block(const struct migrating *g, uint64_t offset, const struct fop_reply *from)
-{
-    struct call_stack *stk = migrate_fd_call(g, FOP_writev);
-    size_t bytes = from->payload.iov_len;
-
-    if (stk) {
-        stk->call.offset = offset;
-        stk->call.payload_iobuf = iobuf_ref(from->iobuf);
-        stk->call.payload[0] = from->payload;
-        stk->call.payload_count = 1;
-        stk->call.payload_bytes = stk->call.size = bytes;
-    }
-    int ret = dist_call_once(g->o, g->m->to, stk);
-    return ret < 0 ? ret : (size_t)ret == bytes ? 0 : -ENOSPC;
-}
-
-static bool
-is_zero_block(const struct iovec *bytes)
-{
-    const char *at = bytes->iov_base;
-
-    return bytes->iov_len == 0 || (*at == 0 && memcmp(at, at + 1, bytes->iov_len - 1) == 0);
-}
-
-static bool
-are_equal_blocks(const struct call_stack *a, const struct call_stack *b)
-{
-    const struct iovec *x = &a->reply.payload, *y = &b->reply.payload;
-
-    return a->reply.op_ret == b->reply.op_ret &&
-           (a->reply.op_ret == 0 || memcmp(x->iov_base, y->iov_base, x->iov_len) == 0);
-}
-
-/* Copies a block until D has what S has. D's block is a hole before the first attempt, but for changes that
- * clients have made there as on S: zeros need not be written then. */
-static int
-copy_block_to_copy(const struct migrating *g, uint64_t offset, uint64_t size)
-{
-    int ret;
-    struct call_stack *now = read_block(g, offset, size, &ret);
-    bool is_done = ret == 0 || (ret > 0 && is_zero_block(&now->reply.payload));
-
-    for (unsigned n = 0; ret >= 0 && !is_done; n++) {
-        int err = now->reply.op_ret > 0 ? write_block(g, offset, &now->reply) : 0;
-        struct call_stack *again = err ? NULL : read_block(g, offset, size, &ret);
-
-        ret = err ? err : ret;
-        is_done = ret >= 0 && are_equal_blocks(now, again);
-        if (now)
-            call_stack_free(now);
-        now = again;
-        if (n == TRIES_MAX && !is_done)
-            ret = -EBUSY;
-    }
-    if (now)
-        call_stack_free(now);
-    return ret < 0 ? ret : 0;
-}
-
-static void
-copy_block_number(void *arg, size_t n)
-{
-    struct migrating *g = arg;
-    uint64_t offset = g->from + n * (uint64_t)BLOCK_BYTES;
-    uint64_t size = g->end - offset < BLOCK_BYTES ? g->end - offset : BLOCK_BYTES;
-
-    if (atomic_load(&g->err) || migration_must_stop(g->m))
-        return;
-    int err = copy_block_to_copy(g, offset, size);
-
-    if (err)
-        atomic_store(&g->err, err);
-    else
-        migration_add_bytes(g->m, size);
-}
-
-static int
-copy_range(struct migrating *g, uint64_t from, uint64_t end)
-{
-    g->from = from;
-    g->end = end;
-    atomic_store(&g->err, 0);
-    coro_each(BLOCKS_AT_A_TIME, (end - from + BLOCK_BYTES - 1) / BLOCK_BYTES, copy_block_number, g);
-    return migration_must_stop(g->m) ? -ECANCELED : atomic_load(&g->err);
-}
-
-/* Returns the offset of the next data, or hole, at or behind `offset`; `end` if there is none before. If S
- * cannot tell, everything is data. */
-static uint64_t
-seek_on_source(const struct migrating *g, uint64_t offset, uint64_t end, uint32_t what)
-{
-    struct call_stack *stk = migrate_fd_call(g, FOP_seek);
-    uint64_t at = what == SEEK_TO_DATA ? offset : end;
-
-    if (stk) {
-        stk->call.offset = offset;
-        stk->call.cmd = what;
-    }
-    int ret = dist_call_at(g->o, g->m->from, stk);
-    if (ret >= 0)
-        at = stk->reply.offset;
-    else if (ret == -ENXIO)
-        at = end;
-    if (stk)
-        call_stack_free(stk);
-    return at < offset ? offset : at > end ? end : at;
-}
-
-static int
-copy_data(struct migrating *g)
-{
-    uint64_t end = g->source.size, at = 0;
-    bool is_sparse = g->source.blocks * 512 < end;
-    int err = 0;
-
-    while (!err && at < end) {
-        uint64_t data = is_sparse ? seek_on_source(g, at, end, SEEK_TO_DATA) : at;
-        uint64_t hole = is_sparse && data < end ? seek_on_source(g, data, end, SEEK_TO_HOLE) : end;
-
-        if (data < end)
-            err = copy_range(g, data, hole > data ? hole : end);
-        at = hole > data ? hole : end;
-    }
-    return err;
-}
-
-/* Gives D the size of S. If clients change the size meanwhile, the part that the truncation may have cut is
- * copied again. */
-static int
-copy_size(struct migrating *g)
-{
-    struct iatt copy;
-
-    for (unsigned n = 0; n < TRIES_MAX; n++) {
-        int err = migrate_stat(g, g->m->from, &g->source);
-
-        err = err ? err : migrate_stat(g, g->m->to, &copy);
-        if (err || copy.size == g->source.size)
-            return err;
-        uint64_t size = g->source.size;
-        err = migrate_truncate(g, g->m->to, size);
-        err = err ? err : migrate_stat(g, g->m->from, &g->source);
-        if (!err && g->source.size > size)
-            err = copy_range(g, size, g->source.size);
-        if (err)
-            return err;
-    }
-    return -EBUSY;
-}
-
-/* ---- xattrs ---------------------------------------------------------------------------------- */
-
-static bool
-has_prefix(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* Returns whether an xattr belongs to the file and not to the brick that has it. */
-static bool
-is_xattr_of_file(const struct dict_pair *p)
-{
-    static const char *const of_brick[] = {
-        "trusted.gfid",   "trusted.afr.", "trusted.glusterfs.dht", "trusted.glusterfs.protect.writes",
-        "trusted.pgfid.", "glusterfs.",   "trusted.kiln.migrate.", "trusted.glusterfs.quota."};
-
-    for (size_t i = 0; i < sizeof of_brick / sizeof of_brick[0]; i++) {
-        if (has_prefix(p->key, of_brick[i]))
-            return false;
-    }
-    return (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED) &&
-           (has_prefix(p->key, "trusted.") || has_prefix(p->key, "user.") ||
-            has_prefix(p->key, "security.") || has_prefix(p->key, "system."));
-}
-
-static bool
-is_acl(const struct dict_pair *p)
-{
-    return has_prefix(p->key, "system.posix_acl_");
-}
-
-static int
-migrate_list_xattrs(const struct migrating *g, unsigned child, struct call_stack **out)
-{
-    int ret = dist_call_at(g->o, child, *out = migrate_call(g, FOP_getxattr));
-
-    if (ret < 0 && *out) {
-        call_stack_free(*out);
-        *out = NULL;
-    }
-    return ret < 0 ? ret : 0;
-}
-
-static bool
-has_equal_xattr(const struct dict *in, const struct dict_pair *p)
-{
-    const struct dict_pair *q = dict_find_text(in, p->key);
-
-    return q && q->len == p->len && memcmp(q->v.bytes, p->v.bytes, p->len) == 0;
-}
-
-/* Compares all xattrs but the ACL, which the mode of a linkto file changes. */
-static bool
-are_equal_xattrs(const struct dict *a, const struct dict *b)
-{
-    dict_for_each (p, a) {
-        if (is_xattr_of_file(p) && !is_acl(p) && !has_equal_xattr(b, p))
-            return false;
-    }
-    dict_for_each (p, b) {
-        if (is_xattr_of_file(p) && !is_acl(p) && !dict_find_text(a, p->key))
-            return false;
-    }
-    return true;
-}
-
-/* Sets the xattrs of `list` on D: the ACL, or all others. */
-static int
-give_xattrs(const struct migrating *g, const struct dict *list, bool wants_acl)
-{
-    struct dict *set = dict_new(&g->o->stk->arena);
-    int err = set ? 0 : -ENOMEM;
-
-    dict_for_each (p, list) {
-        if (!err && is_xattr_of_file(p) && is_acl(p) == wants_acl)
-            err = dict_set_text(set, p->key, DICT_PTR, p->v.bytes, p->len);
-    }
-    return err || !set->count ? err : migrate_set_xattrs(g, g->m->to, set);
-}
-
-/* Removes xattrs that S has lost since `was`. */
-static int
-drop_xattrs(const struct migrating *g, const struct dict *was, const struct dict *now)
-{
-    int err = 0;
-
-    dict_for_each (p, was) {
-        if (!err && is_xattr_of_file(p) && !is_acl(p) && !dict_find_text(now, p->key))
-            err = migrate_remove_xattr(g, g->m->to, p->key);
-    }
-    return err;
-}
-
-static int
-migrate_copy_xattrs(struct migrating *g)
-{
-    int err = migrate_list_xattrs(g, g->m->from, &g->list);
-
-    return err ? err : give_xattrs(g, g->list->reply.dict, false);
-}
-
-/* Gives D the changes of xattrs of S since the last look, but not of the ACL. */
-static int
-copy_changed_xattrs(struct migrating *g)
-{
-    struct call_stack *now;
-    int err = migrate_list_xattrs(g, g->m->from, &now);
-
-    if (err)
-        return err;
-    if (!are_equal_xattrs(g->list->reply.dict, now->reply.dict)) {
-        err = drop_xattrs(g, g->list->reply.dict, now->reply.dict);
-        err = err ? err : give_xattrs(g, now->reply.dict, false);
-    }
-    call_stack_free(g->list);
-    g->list = now;
-    return err;
 }
 
 /* ---- the switch ------------------------------------------------------------------------------ */
@@ -746,7 +291,7 @@ copy_attributes(struct migrating *g)
 static uint32_t
 mode_of_copy(const struct migrating *g, uint32_t mode)
 {
-    return has_mark_of_its_own(g) ? mode & ~(uint32_t)MARK : mode;
+    return has_mark_of_its_own(g) ? mode & ~(uint32_t)MIGRATE_MARK : mode;
 }
 
 /* Finds out whether the file is still there, and whether its copy lacks changes. */
@@ -775,17 +320,17 @@ complete_copy(struct migrating *g)
 {
     int err = migrate_stat(g, g->m->from, &g->source);
 
-    if (!err && (g->source.mode & MARK) != MARK)
+    if (!err && (g->source.mode & MIGRATE_MARK) != MIGRATE_MARK)
         err = -EBUSY; /* the mark was lost to a change of the mode: writes may have been missed */
     if (err)
         return err;
-    g->mode = (g->source.mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK);
+    g->mode = (g->source.mode & 07777 & ~(uint32_t)MIGRATE_MARK) | (g->mode & MIGRATE_MARK);
     err = copy_attributes(g);
-    err = err ? err : copy_changed_xattrs(g);
+    err = err ? err : migrate_copy_changed_xattrs(g);
     if (err)
         return err;
     g->may_be_complete = true;
-    err = give_xattrs(g, g->list->reply.dict, true);
+    err = migrate_give_xattrs(g, g->list->reply.dict, true);
     return err ? err : migrate_set_mode(g, g->m->to, mode_of_copy(g, g->mode), NULL);
 }
 
@@ -804,8 +349,8 @@ judge_copy(const struct migrating *g, int failure, bool *may_undo)
 static int
 repair_copy(struct migrating *g, const struct iatt *at_switch)
 {
-    uint32_t mode = (at_switch->mode & 07777 & ~(uint32_t)MARK) | (g->mode & MARK);
-    int err = g->list ? copy_changed_xattrs(g) : 0;
+    uint32_t mode = (at_switch->mode & 07777 & ~(uint32_t)MIGRATE_MARK) | (g->mode & MIGRATE_MARK);
+    int err = g->list ? migrate_copy_changed_xattrs(g) : 0;
 
     if (!err && (at_switch->uid != g->source.uid || at_switch->gid != g->source.gid)) {
         g->source = *at_switch;
@@ -822,7 +367,7 @@ repair_copy(struct migrating *g, const struct iatt *at_switch)
 static int
 release_copy(const struct migrating *g)
 {
-    int err = migrate_remove_xattr(g, g->m->to, linkto_key);
+    int err = migrate_remove_xattr(g, g->m->to, MIGRATE_LINKTO_KEY);
 
     if (err || !has_mark_of_its_own(g))
         return err;
@@ -867,8 +412,8 @@ switch_source(const struct migrating *g, struct iatt *before)
     bool is_missing_changes = false;
     if (ret >= 0) {
         *before = stk->reply.pre;
-        is_missing_changes =
-            (before->mode & MARK) != MARK || dict_find_text(stk->reply.xdata, MIGRATE_VETO_KEY);
+        is_missing_changes = (before->mode & MIGRATE_MARK) != MIGRATE_MARK ||
+                             dict_find_text(stk->reply.xdata, MIGRATE_VETO_KEY);
     }
     if (stk)
         call_stack_free(stk);
@@ -946,8 +491,8 @@ migrate_copy(struct migrating *g, const struct both *b)
     err = err ? err : migrate_names_make(g->o, g->m, &g->names);
     err = err ? err : migrate_open(g);
     err = err ? err : mark_source(g, dict_find_text(b->source->reply.xdata, MIGRATE_VETO_KEY));
-    err = err ? err : copy_data(g);
-    err = err ? err : copy_size(g);
+    err = err ? err : migrate_copy_data(g);
+    err = err ? err : migrate_copy_size(g);
     err = err ? err : migrate_copy_xattrs(g);
     err = err ? err : migrate_at(g, g->m->to, migrate_fd_call(g, FOP_fsync));
     err = err ? err : check_locks(g);
@@ -1042,12 +587,12 @@ settle_found(struct migrating *g, const struct call_stack *stk)
 
     if (target == (int)g->m->from)
         target = -1;
-    if (target >= 0 && (stk->reply.stat.mode & MARK) == MARK)
+    if (target >= 0 && (stk->reply.stat.mode & MIGRATE_MARK) == MIGRATE_MARK)
         return end_other_attempt(g, (unsigned)target);
     if (target >= 0 && is_copy_of(g, (unsigned)target))
         return 0;
     if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
-        err = migrate_remove_xattr(g, g->m->from, linkto_key);
+        err = migrate_remove_xattr(g, g->m->from, MIGRATE_LINKTO_KEY);
     if (!err && read_own_mode(g, g->m->from, &mode)) {
         err = migrate_set_mode(g, g->m->from, mode, NULL);
         err = err ? err : migrate_remove_xattr(g, g->m->from, MIGRATE_MODE_KEY);
