@@ -20,15 +20,7 @@ struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
 static const char *
 prefix_of(const struct verb *v)
 {
-    static const char *const alone[] = {"mount", "umount", "top",     "bench",
-                                        "pools", "explain", "completion", "host",
-                                        "store", "import", "job"};
-
-    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
-        if (strcmp(v->name, alone[i]) == 0)
-            return "";
-    }
-    return "volume ";
+    return v->is_alone ? "" : "volume ";
 }
 
 static void

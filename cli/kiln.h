@@ -33,6 +33,7 @@ struct verb {
     const char *more; /* further lines of the verb's help; NULL: none */
     int min_args, max_args; /* max -1: any number */
     int (*run)(const struct verb *v, int argc, char **argv);
+    bool is_alone; /* not about one volume: help shows "kiln VERB", for the others "kiln volume VERB" */
 };
 extern const struct verb verbs[]; /* ends with a row without a name */
 

@@ -19,17 +19,17 @@ const struct verb verbs[] = {
      "Without PATH, with a store: kilnd chooses hosts and folders below their brick roots, by free space, "
      "for N\n"
      "sets (1); size is then the free space that each brick must have.",
-     1, -1, volume_create},
+     1, -1, volume_create, false},
     {"start", "NAME [force]", "Serve a volume, now and after each start of kilnd",
      "force: start although some bricks cannot start; on a started volume, retry the bricks that are "
      "offline.",
-     1, 2, volume_start},
-    {"stop", "NAME", "Stop serving a volume", NULL, 1, 1, volume_stop},
+     1, 2, volume_start, false},
+    {"stop", "NAME", "Stop serving a volume", NULL, 1, 1, volume_stop, false},
     {"delete", "NAME", "Delete the definition of a stopped volume",
-     "The folders of the bricks keep their files.", 1, 1, volume_delete},
-    {"info", "[NAME]", "Show type, bricks and options of volumes", NULL, 0, 1, volume_info},
-    {"list", "", "List the names of all volumes", NULL, 0, 0, volume_list},
-    {"status", "[NAME]", "Show which bricks are online, and their port", NULL, 0, 1, volume_status},
+     "The folders of the bricks keep their files.", 1, 1, volume_delete, false},
+    {"info", "[NAME]", "Show type, bricks and options of volumes", NULL, 0, 1, volume_info, false},
+    {"list", "", "List the names of all volumes", NULL, 0, 0, volume_list, false},
+    {"status", "[NAME]", "Show which bricks are online, and their port", NULL, 0, 1, volume_status, false},
     {"heal", "NAME [full | info [summary|split-brain] | statistics | split-brain RULE]",
      "Start a heal, or show pending and finished heals",
      "The self-heal daemon checks the bricks every ten minutes and when a brick returns. heal without a "
@@ -38,11 +38,11 @@ const struct verb verbs[] = {
      "info: show pending entries. statistics: show runs of the self-heal daemon and their results.\n"
      "split-brain: keep one copy and heal the others from it. RULE: bigger-file FILE, latest-mtime FILE, or\n"
      "source-brick HOST:BRICK [FILE]. FILE: a path from the volume's root, or gfid:UUID.",
-     1, 5, volume_heal},
+     1, 5, volume_heal, false},
     {"check", "NAME", "Check the bricks of a stopped volume",
      "Each file and folder must have a gfid, and a gfid handle that leads to it. The check only reads.\n"
      "The exit status is 1 if a brick has a fault.",
-     1, 1, volume_check},
+     1, 1, volume_check, false},
     {"profile", "NAME [start|stop|info|slow]", "Show calls and latencies of each brick",
      "kilnd always collects the figures. start and stop only set diagnostics.latency-measurement and\n"
      "diagnostics.count-fop-hits, for compatibility with gluster. Without a word, and with info: the "
@@ -50,43 +50,43 @@ const struct verb verbs[] = {
      "since the start of the bricks. slow: the slowest calls of each brick in the last ten minutes, and the\n"
      "time that each spent with the worker (reading, or behind calls that arrived with it), in the queue of\n"
      "the brick, behind locks, at the disk (and everything else), and until its reply was sent.",
-     1, 2, volume_profile},
+     1, 2, volume_profile, false},
     {"set", "NAME KEY VALUE [KEY VALUE]... [--force]", "Set options; mounted clients apply them",
      "kilnd sets all of them, or none. kiln volume get NAME all shows the keys. tls on stands for server.ssl "
      "on\n"
      "client.ssl on: encrypt the volume; its bricks start anew. A list of auth.allow or auth.reject that\n"
      "would disconnect clients needs --force. NAME all: options of kilnd's memory pools, as kiln pools set.",
-     3, -1, volume_set},
-    {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get},
-    {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset},
+     3, -1, volume_set, false},
+    {"get", "NAME KEY|all", "Show the effective value of an option", NULL, 2, 2, volume_get, false},
+    {"reset", "NAME [KEY|all]", "Return options to their defaults", NULL, 1, 2, volume_reset, false},
     {"limit", "NAME SIZE|none", "Limit the bytes that all files of a volume use",
      "SIZE is a number of bytes, or has a unit: 500M, 10G, 2T. Writes beyond the limit fail with EDQUOT.\n"
      "df on a mount and kiln volume status show limit and usage. Existing files count too.",
-     2, 2, volume_limit},
+     2, 2, volume_limit, false},
     {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Manage limits of folders",
      "PATH starts at the root of the volume. Files in the folder count for the folder only, not for the "
      "volume\n"
      "or an outer folder that has a limit. remove removes the limit; kilnd keeps counting the usage.",
-     1, 4, volume_quota},
-    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume on this machine", NULL, 2, 4, mount_volume},
-    {"umount", "DIR", "Unmount a volume", NULL, 1, 1, umount_volume},
+     1, 4, volume_quota, false},
+    {"mount", "NAME DIR [-o OPTIONS]", "Mount a volume on this machine", NULL, 2, 4, mount_volume, true},
+    {"umount", "DIR", "Unmount a volume", NULL, 1, 1, umount_volume, true},
     {"clear-locks", "NAME PATH kind blocked|granted|all inode|entry|posix [RANGE]", "Remove locks of a file",
      "PATH starts at the root of the volume. RANGE is WHENCE,START-LENGTH, or for entry locks a name.\n"
      "Waiting requests fail; the holder of a removed lock gets no notice.",
-     5, 6, volume_clear_locks},
-    {"statedump", "", "Make kilnd write a statedump", NULL, 0, 0, statedump},
+     5, 6, volume_clear_locks, false},
+    {"statedump", "", "Make kilnd write a statedump", NULL, 0, 0, statedump, true},
     {"add-brick", "NAME [replica N [arbiter 1]] [HOST:]PATH...", "Add bricks to a volume",
      "Folders as for create. They form additional sets or, with replica N, additional copies of each set; "
      "the\n"
      "first copy goes to the first set. New folders use new sets at once; existing folders after a "
      "rebalance.\n"
      "The self-heal daemon fills new copies.",
-     2, -1, volume_add_brick},
+     2, -1, volume_add_brick, false},
     {"rebalance", "NAME [fix-layout] start|status|stop", "Spread files over all bricks",
      "After add-brick: gives each folder a layout over all sets, and moves files to the set of their name.\n"
      "fix-layout: only the layouts, so that new files use all sets. Mounts may read and write meanwhile.\n"
      "kiln volume set NAME cluster.rebal-throttle lazy|normal|aggressive: 1, 8 or 32 files at a time.",
-     2, 4, volume_rebalance},
+     2, 4, volume_rebalance, false},
     {"remove-brick", "NAME BRICK... start|status|stop|commit | NAME [replica N] BRICK... force",
      "Remove bricks",
      "start: move the files of whole sets to the other sets. commit: remove the sets after that. stop: keep "
@@ -94,23 +94,23 @@ const struct verb verbs[] = {
      "force: remove sets without files or, with replica N, copies of each set while the remaining copies "
      "are\n"
      "complete. The folders stay.",
-     2, -1, volume_remove_brick},
+     2, -1, volume_remove_brick, false},
     {"replace-brick", "NAME BRICK [HOST:]PATH [commit force]", "Replace a brick by a new folder",
      "The volume must be replicated and started. The self-heal daemon fills the new brick from its set.", 3,
-     5, volume_replace_brick},
+     5, volume_replace_brick, false},
     {"reset-brick", "NAME BRICK start | NAME BRICK BRICK commit [force]",
      "Replace the disk of a brick and keep its path",
      "start: take the brick offline. commit: make a brick of its folder, which must be empty or missing; "
      "the\n"
      "self-heal daemon fills it from the other bricks of its set.",
-     3, 5, volume_reset_brick},
+     3, 5, volume_reset_brick, false},
     {"bench", "NAME [SECONDS]", "Measure a volume on this machine, and a plain folder for comparison",
      "Small files, and blocks of 4 KiB and 128 KiB, one call at a time, each for SECONDS (2). kiln mounts "
      "the\n"
      "volume for this, with kiln-mount if it is installed, and compares with a folder beside the first "
      "brick.\n"
      "Each of the two needs up to 512 MiB, which kiln frees again.",
-     1, 2, bench},
+     1, 2, bench, true},
     {"top", "[--once]", "Show the load of bricks, operations and clients",
      "Refreshes every second. Keys: v, b, f, c, w, n select volumes, bricks, operations, clients, "
      "slowest\n"
@@ -118,7 +118,7 @@ const struct verb verbs[] = {
      "order;\n"
      "? shows help, q quits.\n"
      "--once or --json: print the figures of one second and exit.",
-     0, -1, top},
+     0, -1, top, true},
     {"pools", "[mount DIR] [set OPTION VALUE | trim [soft|hard]]",
      "Show memory pools, change their options, or return memory now",
      "The pools of kilnd, or with mount DIR those of the kiln-mount that serves DIR. Options: sweep (period "
@@ -128,7 +128,7 @@ const struct verb verbs[] = {
      "last\n"
      "until the process ends; --pool-option sets them at its start. trim soft: return all cached objects;\n"
      "hard: also free pages between objects in use, and free memory of malloc.",
-     0, 6, pools},
+     0, 6, pools, true},
     {"upgrade", "[PROGRAM | --rolling [PROGRAM] | mounts [PID]...]",
      "Run a newer kilnd or kiln-mount in place of the running one, without an interruption",
      "kilnd runs PROGRAM, or the file that it was started from, which a package may have replaced. Process "
@@ -139,36 +139,36 @@ const struct verb verbs[] = {
      "--rolling: each host of a store in turn, after all bricks are online and healed; see kiln job list.\n"
      "mounts: each kiln-mount of this machine, or those with these process ids, runs the present file at\n"
      "its program's path. Mount points, open files and locks stay.",
-     0, -1, upgrade},
+     0, -1, upgrade, true},
     {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
      "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
      "Kiln\n"
      "look for it (/usr/lib/ssl, with links in /etc/ssl); NAME is its name, by default the host's. cert:\n"
      "make the certificate of another host in FOLDER; copy its three files to /usr/lib/ssl of that host, on\n"
      "Debian 13 to /etc/ssl. Then for each volume: kiln volume set VOLUME tls on.",
-     1, 3, tls},
+     1, 3, tls, true},
     {"host", "list | remove HOST", "Show or remove hosts that share a store",
      "A host registers itself when its kilnd starts with --store and --host. remove: the host must be down "
      "and\n"
      "have no brick.",
-     1, 2, host},
-    {"job", "list | stop JOB", "Show or stop long work over several hosts", NULL, 1, 2, job},
+     1, 2, host, true},
+    {"job", "list | stop JOB", "Show or stop long work over several hosts", NULL, 1, 2, job, true},
     {"store", "export [FILE] | import FILE",
      "Write the definitions of all volumes to a file, or take them over",
      "The file has the passwords of the volumes. import: volumes that kilnd does not have are stopped "
      "volumes of\n"
      "it afterwards; their bricks must exist. So volumes of one machine go to an etcd, and back.",
-     1, 2, store},
+     1, 2, store, true},
     {"import", "glusterd [DIR]", "Take over the volumes of a stock glusterd",
      "glusterd must be stopped, with its bricks, on all hosts. DIR (/var/lib/glusterd) is only read. The "
      "volumes\n"
      "keep bricks, ids, passwords and options; options that Kiln does not have are listed.",
-     1, 2, import},
+     1, 2, import, true},
     {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
      "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
      "The verb needs no kilnd.",
-     1, 1, explain},
+     1, 1, explain, true},
     {"completion", "bash|zsh", "Print a script for command completion in the shell",
-     "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion},
+     "For bash: kiln completion bash >/etc/bash_completion.d/kiln", 1, 1, completion, true},
     {0},
 };
