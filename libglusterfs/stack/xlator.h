@@ -199,6 +199,7 @@ _Static_assert(offsetof(struct xlator, log) == 0 && offsetof(struct log_source, 
 #define BRICK_REMOVALS_PASS 0x1u /* inodelks of dht. domains do not hold back removals (brick 8.7) */
 #define BRICK_NAMES_NOTICES 0x2u /* it reports a client that waits for a lock on all names (brick 8.8) */
 #define BRICK_SEQUENCES 0x4u     /* it takes several calls in one record: call_stack_join() */
+#define BRICK_NAME_NOTES 0x8u    /* it keeps notes about names that a rename changes (features/index) */
 
 /* The capabilities that all bricks below `xl` share; 0 until all have logged in. Any thread, no lock. */
 unsigned xlator_brick_facts(const struct xlator *xl);

@@ -195,6 +195,7 @@ login_accepted(struct brick_peer *p, const struct common_reply *reply)
         .removals_pass = dict_get_flag(reply->dict, DICT_KEY_REMOVALS_PASS),
         .has_sequences = p->has_sequences && !rpc_client_is_inside(p->rpc),
         .has_names_notices = dict_get_flag(reply->dict, DICT_KEY_NAMES_NOTICES),
+        .has_name_notes = dict_get_flag(reply->dict, DICT_KEY_KEEPS_NAME_NOTES),
     };
 
     if (!is_same_volume(p, login.volume_id)) {

@@ -25,6 +25,7 @@ struct brick_login {
     bool removals_pass;
     /* the brick reports a client that waits for our lock on all names of a folder: as removals_pass */
     bool has_names_notices;
+    bool has_name_notes; /* the brick keeps notes about names that a rename changes: as removals_pass */
     bool has_sequences; /* the brick takes several calls in one record (sequence-program.h) */
 };
 
@@ -65,7 +66,7 @@ struct brick_peer_options {
 struct brick_peer *brick_peer_new(const struct brick_peer_options *options, const struct brick_peer_ops *ops,
                                   void *arg, int *err);
 void brick_peer_start(struct brick_peer *p);
-/* Writes what the login has told, and the connection, for brick_peer_restore() of a new program in this
+/* Writes the facts from the login, and the connection, for brick_peer_restore() of a new program in this
  * process; as rpc_client_save(). */
 void brick_peer_save(struct brick_peer *p, struct parcel *to);
 /* In place of brick_peer_start(): takes the saved connection, without `up`. False: there is none, and the

@@ -181,6 +181,19 @@ fan_end(struct fan *f)
     f->sent = f->good = f->unsent = f->unread = 0;
 }
 
+/* Adds a note about an unfinished rename, which only some of the children may have: the others were down at
+ * that time. */
+static int
+join_name_note(const struct fan *f, struct call_stack *stk)
+{
+    const struct dict_pair *p = NULL;
+
+    if (stk->call.fop != FOP_lookup || !stk->reply.xdata || dict_has(stk->reply.xdata, DICT_KEY_NAME_NOTE))
+        return 0;
+    for_each_child(i, f->good) p = p ? p : dict_find(f->stk[i]->reply.xdata, DICT_KEY_NAME_NOTE);
+    return p && dict_pair_str(p) ? dict_set_str(stk->reply.xdata, DICT_KEY_NAME_NOTE, dict_pair_str(p)) : 0;
+}
+
 int
 fan_copy_reply(const struct fan *f, unsigned i, struct call_stack *stk)
 {
@@ -201,7 +214,7 @@ fan_copy_reply(const struct fan *f, unsigned i, struct call_stack *stk)
     to->xdata = dict_dup(from->xdata, &stk->arena, &err);
     if (!err)
         to->dict = dict_dup(from->dict, &stk->arena, &err);
-    return err;
+    return err ? err : join_name_note(f, stk);
 }
 
 struct dict *

@@ -22,7 +22,7 @@ is_ignored_key(const struct dict_pair *p)
         "glusterfs.open-active-fd-count", "get-link-count", "trusted.ec.dirty", "glusterfs.content",
         "trusted.glusterfs.pathinfo", "glusterfs.pathinfo", "trusted.glusterfs.lockinfo",
         "trusted.glusterfs.node-uuid", "dht-get-iatt-in-xattr", "virt-gf-prestat", "virt-gf-poststat",
-        "glusterfs.parent-entrylk", "glusterfs.posixlk-count", "link-count",
+        "glusterfs.parent-entrylk", "glusterfs.posixlk-count", "link-count", "kiln.name-note",
     };
     static const char *const prefixes[] = {"trusted.glusterfs.quota.", "glusterfs.clrlk",
                                            "trusted.glusterfs.list-node", "trusted.afr."};

@@ -255,6 +255,8 @@ lock_call_make(const struct op *o, const struct dist_lock *l, enum lock_how how)
         stk->call.cmd = how == TAKE_WAITING ? INODELK_SET_WAIT : INODELK_SET;
         stk->call.type = how == GIVE_BACK ? FLOCK_UNLOCK : l->type;
         stk->call.flock.type = stk->call.type;
+        if (how == GIVE_BACK && l->note_done)
+            stk = dist_call_put_str(stk, DICT_KEY_NAME_NOTE_DONE, l->note_done);
     }
     return stk;
 }

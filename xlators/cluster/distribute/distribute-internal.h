@@ -12,6 +12,7 @@
  *   linkto.c       link files that point to a file's subvolume
  *   create.c       new files of all kinds                  mkdir.c, rmdir.c
  *   names.c        unlink, link                            rename.c
+ *   settle.c       names that a dead rename has left
  *   readdir.c      opendir, readdir(p)                     file.c       operations on a file's subvolume
  *   all.c          operations on a folder, on all subvolumes
  *   rebalance.c    the walk that moves files            migrate.c    moves a file
@@ -89,6 +90,7 @@ struct op {
     struct call_stack *stk;
     uint8_t owner[8]; /* owner of the operation's locks */
     bool has_names;   /* the locks of the looked-up names are held */
+    bool has_settled; /* a name that a dead rename left was settled, which is tried once */
     bool has_given;   /* a gfid was already set on an object without one, which is done once */
     bool is_pressing; /* calls must not fail for lack of memory: use spare ones */
 };
@@ -195,6 +197,7 @@ struct dist_lock {
     const char *name; /* NULL: an inodelk on the whole inode */
     uint32_t type;    /* FLOCK_READ, FLOCK_WRITE */
     bool may_miss;    /* a missing inode is no failure */
+    const char *note_done; /* its unlock reports the end of a rename to this name (settle.c); NULL: no */
     bool is_held;
 };
 #define LOCKS_MAX 8
@@ -301,6 +304,7 @@ struct found {
     struct inode *inode;      /* a reference */
     int cached;               /* -1: a folder */
     bool is_dir;
+    const char *note; /* a brick's note about an unfinished rename (settle.c), on the arena; NULL: none */
 };
 /* LOOKUPs of one name, sent in advance, with their replies. */
 #define AHEAD_MAX 2
@@ -319,6 +323,19 @@ int lookup_name(const struct op *o, struct inode *parent, const char *name, stru
 void found_end(struct found *f);
 /* Returns the cached subvolume of a file, looked up if unknown, or -errno. */
 int lookup_cached(const struct op *o, struct inode *inode);
+
+/* ---- settle.c -------------------------------------------------------------------------------- */
+
+/* Returns whether all bricks of the child keep notes about renames. */
+bool settle_has_notes(const struct op *o, unsigned child);
+/* Returns the note in a reply to LOOKUP, on the operation's arena; NULL: none. */
+const char *settle_note_of(const struct op *o, const struct call_stack *stk);
+/* Returns the text of a name in notes, on the operation's arena; NULL: out of memory. */
+const char *settle_name_text(const struct op *o, const struct loc *loc);
+/* Acts on the note about a name. Returns whether the name may lead to another object now. */
+bool settle_note(const struct op *o, struct inode *parent, const char *name, const char *note);
+/* Settles the names in a reply to OPENDIR. */
+void settle_listed(const struct op *o, struct inode *folder, const struct call_stack *opened);
 
 /* ---- linkto.c -------------------------------------------------------------------------------- */
 

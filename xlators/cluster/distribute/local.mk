@@ -27,6 +27,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/rebalance.c \
 	xlators/cluster/distribute/rebalance.h \
 	xlators/cluster/distribute/rename.c \
+	xlators/cluster/distribute/settle.c \
 	xlators/cluster/distribute/rmdir.c \
 	xlators/cluster/distribute/space.c
 

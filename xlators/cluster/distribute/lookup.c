@@ -13,7 +13,8 @@
  *      client has it open. The same happens if the hashed subvolume lacks the name and the file's last
  *      known subvolume has the file, which is the state after a client died in a rename. Other clients find
  *      such a name only in a listing, as with stock clients.
- *   5. The object has no gfid: once more LOOKUP on all subvolumes, after taking the locks of the name.
+ *   5. A reply has a note about an unfinished rename: the name is settled (settle.c) and looked up again.
+ *   6. The object has no gfid: once more LOOKUP on all subvolumes, after taking the locks of the name.
  *      Stock bricks show a folder in this state while it is being created. A folder whose creator died, or
  *      an object that was on the brick before the volume existed, gets the gfid of the caller's request on
  *      all subvolumes that have it, under the locks of the name. A folder that has a gfid on another
@@ -54,6 +55,8 @@ lookup_call(const struct op *o, struct inode *parent, const char *name, struct i
         stk = dist_call_for_inode(stk, inode);
     if (parent)
         stk = dist_call_for_name(stk, parent, name);
+    if (parent && o->d->count > 1)
+        stk = dist_call_put_uint(stk, DICT_KEY_NAME_NOTE, 1);
     stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256);
     stk = dist_call_put_uint(stk, DICT_KEY_OPEN_FD_COUNT, 4);
     stk = dist_call_put_uint(stk, DICT_KEY_DHT_LAYOUT, LAYOUT_BYTES);
@@ -146,7 +149,7 @@ static int
 found_file(const struct op *o, struct inode *parent, const char *name, unsigned child, struct call_stack *stk,
         struct found *out)
 {
-    *out = (struct found){.reply = stk, .cached = (int)child};
+    *out = (struct found){.reply = stk, .cached = (int)child, .note = settle_note_of(o, stk)};
     file_hide_copying(stk);
     out->inode = link_inode(o, parent, name, &stk->reply.stat);
     return out->inode ? place_set(o->d, out->inode, (int)child) : -ENOMEM;
@@ -233,6 +236,7 @@ struct everywhere {
     bool has_linkto;  /* the hashed child has a linkto file */
     bool has_strays;  /* other children have linkto files that no client has open; no lookup uses these */
     bool no_data;
+    const char *note; /* about an unfinished rename to this name; NULL: none */
     int err; /* an error other than a missing name */
 };
 
@@ -253,7 +257,7 @@ is_stray(const struct everywhere *e, unsigned i)
 }
 
 static void
-sort_replies(struct everywhere *e)
+sort_replies(const struct op *o, struct everywhere *e)
 {
     for (unsigned i = 0; i < e->fan.count; i++) {
         const struct call_stack *stk = e->fan.call[i];
@@ -264,6 +268,7 @@ sort_replies(struct everywhere *e)
             e->err = ret;
         if (ret < 0)
             continue;
+        e->note = e->note ? e->note : settle_note_of(o, stk);
         if (S_ISDIR(stk->reply.stat.mode))
             e->folder = (int)i;
         else if (!reply_is_linkto(stk))
@@ -431,7 +436,13 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
     if (!err)
         err = dist_fan_go(&e.fan);
     if (!err)
-        sort_replies(&e);
+        sort_replies(o, &e);
+    if (!err && e.note && !o->has_settled) { /* a repair would take the unfinished name for good */
+        dist_fan_end(&e.fan);
+        locked.has_settled = true;
+        (void)settle_note(o, parent, name, e.note);
+        return look_everywhere(&locked, parent, name, hashed, out);
+    }
     if (!err && !o->has_names && needs_repair(o, &e)) {
         count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
         locked.has_names = !dist_locks_take(o, lock, count);
@@ -557,6 +568,19 @@ ask_both(const struct op *o, struct inode *parent, const char *name, int hashed,
     coro_group_wait(&g);
 }
 
+/* Settles the name, if a note says so, and looks it up again. */
+static int
+lookup_settled(const struct op *o, struct inode *parent, const char *name, struct found *out)
+{
+    struct op again = *o;
+
+    if (!out->note || o->has_settled || !settle_note(o, parent, name, out->note))
+        return 0;
+    again.has_settled = true;
+    found_end(out);
+    return lookup_name(&again, parent, name, NULL, out);
+}
+
 int
 lookup_name(const struct op *o, struct inode *parent, const char *name, struct ahead *a, struct found *out)
 {
@@ -588,7 +612,7 @@ lookup_name(const struct op *o, struct inode *parent, const char *name, struct a
         inode_unlink(t, parent, name);
     if (err)
         found_end(out);
-    return err;
+    return err ? err : lookup_settled(o, parent, name, out);
 }
 
 /* ---- by gfid --------------------------------------------------------------------------------- */
@@ -609,7 +633,7 @@ look_by_gfid(const struct op *o, struct inode *inode, struct found *out)
     if (!err)
         err = dist_fan_go(&e.fan);
     if (!err) {
-        sort_replies(&e);
+        sort_replies(o, &e);
         if (e.folder >= 0)
             err = e.file >= 0 ? -EIO : found_folder(o, NULL, NULL, inode, -1, NULL, out);
         else if (e.file < 0)

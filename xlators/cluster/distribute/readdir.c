@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* OPENDIR, READDIR and READDIRP.
  *
- * OPENDIR goes to all subvolumes; one success suffices. A listing has the entries of the first subvolume,
+ * OPENDIR goes to all subvolumes; one success suffices. Names that a dead rename has left are settled before
+ * the listing (settle.c). A listing has the entries of the first subvolume,
  * then of the next, and so on. The cookie of an entry includes the subvolume (graph/dir-offset.h), so that
  * any client can continue a listing. Bricks are always asked for attributes too, in order to recognize
  * linkto files, which are hidden. A folder, which is on all subvolumes, is listed by its hashed subvolume
@@ -40,6 +41,8 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
     for (unsigned i = 0; i < fan.count; i++) {
         struct call_stack *one = dist_call_put_uint(dist_call_copy(&o), DICT_KEY_DHT_LINKTO, 256);
 
+        one = dist_call_put_uint(one, DICT_KEY_NAME_NOTE, 1);
+
         if (one)
             one->call.fd = fd_ref(fd);
         dist_fan_add(&fan, i, one);
@@ -49,6 +52,8 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
         is_open |= dist_fan_result(&fan, i) >= 0;
         if (dist_fan_result(&fan, i) < 0)
             worst = dist_fan_result(&fan, i);
+        else
+            settle_listed(&o, stk->call.loc.inode, fan.call[i]);
     }
     dist_fan_end(&fan);
     if (err || !is_open) {

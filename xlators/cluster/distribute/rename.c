@@ -28,13 +28,11 @@
  * lookup never uses a linkto file of S on D_h.
  *
  * A client that dies before step 4 leaves a linkto file that no lookup uses. A client that dies after the
- * LINK leaves the file with both names. Each later lookup, rename or unlink of such a name settles the name,
- * with one exception that loses no file, but lets a removed name return: the rename replaces D, and D_c or
- * S_c is not D_h. If the client dies between the LINK and the RENAME, D leads to the old file and hides the
- * second name on S_c; if the client dies between the RENAME and the removal on D_c, D leads to the new file
- * and hides the old file's name on D_c. When D is removed or renamed later, the lookup on all subvolumes
- * finds the hidden name, and D exists again (stock's client behaves alike). tests/replicate/torture meets
- * this in about 1 of 60 rounds of a 2x2 volume.
+ * LINK leaves the file with both names. If the rename replaces D, and D_c or S_c is not D_h, D hides a name:
+ * after the LINK, the second name on S_c; after the RENAME, the old file's name on D_c. Once D is removed or
+ * renamed, that name would be found, and D would exist again. So the LINK, or the RENAME if S_c = D_h, leaves
+ * a note on the bricks of S_c, which goes with the unlock of the file after step 5. A later LOOKUP of D or S,
+ * or an OPENDIR of D's folder, settles D: settle.c.
  *
  * A folder:
  *   1. All subvolumes must be up: ENOTCONN.
@@ -67,6 +65,7 @@ struct rename {
     int source_hashed, target_hashed;
     struct dist_lock lock[2 + 4]; /* locks of the files, then of the names */
     unsigned lock_count;
+    bool may_be_half_done; /* a name is left that the note must tell about */
 };
 
 static int
@@ -261,11 +260,31 @@ rename_call(const struct rename *r, unsigned child)
     return (int)child == r->source.cached ? put_rename_op(r, stk) : stk;
 }
 
+/* Returns whether a file of D is on neither of the subvolumes whose D is changed. */
+static bool
+replaces_elsewhere(const struct rename *r)
+{
+    return has_target(r) && r->target.cached != r->target_hashed && r->target.cached != r->source.cached;
+}
+
+/* Asks the bricks of S_c for a note: about the LINK, with the old name; about the RENAME, with any text. */
+static struct call_stack *
+put_note(const struct rename *r, struct call_stack *stk)
+{
+    if (!settle_has_notes(r->o, (unsigned)r->source.cached))
+        return stk;
+    const char *text = settle_name_text(r->o, r->from);
+
+    return text ? dist_call_put_str(stk, DICT_KEY_NAME_NOTE, text) : stk;
+}
+
 static int
 rename_at(const struct rename *r, unsigned child, bool is_internal, struct call_stack **out)
 {
     struct call_stack *stk = rename_call(r, child);
 
+    if ((int)child == r->source.cached && r->source.cached == r->target_hashed && replaces_elsewhere(r))
+        stk = put_note(r, stk);
     if (stk && is_internal) {
         stk->caller.pid = PID_INTERNAL;
         stk->caller.uid = stk->caller.gid = stk->caller.group_count = 0;
@@ -285,6 +304,7 @@ link_call(const struct rename *r)
         stk->call.loc2.parent = inode_ref(r->to->parent);
         stk->call.loc2.name = r->to->name;
     }
+    stk = put_note(r, stk);
     stk = dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
     return dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes");
 }
@@ -367,10 +387,23 @@ old_linkto_made(const struct rename *r, int ret)
                                       : ret;
 }
 
+static bool
+is_gone(int ret)
+{
+    return ret >= 0 || ret == -ENOENT || ret == -ESTALE;
+}
+
+/* Removes the second name after a failed rename. */
+static void
+undo_link(struct rename *r)
+{
+    r->may_be_half_done |= !is_gone(dist_call_once(r->o, (unsigned)r->source.cached, unlink_call(r, r->to)));
+}
+
 /* First part of a rename by linkto file, for a file that is neither on the new name's hashed subvolume nor
  * on the replaced file's subvolume: creates the linkto file and the second name. */
 static int
-make_both_names(const struct rename *r, bool makes)
+make_both_names(struct rename *r, bool makes)
 {
     const struct op *o = r->o;
     const struct loc *from = r->from;
@@ -393,7 +426,8 @@ make_both_names(const struct rename *r, bool makes)
         made = made < 0 ? made : 0;
         err = made ? made : linked < 0 ? linked : 0;
         if (err && linked >= 0)
-            (void)dist_call_once(o, cached, unlink_call(r, r->to));
+            undo_link(r);
+        r->may_be_half_done |= linked == -ENOTCONN;
         if (err && makes && !made)
             (void)linkto_remove(o, at, from->parent, from->name, false);
     }
@@ -417,8 +451,9 @@ move_by_linkto(struct rename *r, struct call_stack **out)
 
     if (err == -ENOENT || err == -ESTALE) /* no linkto file has the old name */
         err = linkto_make(o, at, r->to->parent, r->to->name, &r->source.inode->gfid, cached, true);
+    r->may_be_half_done |= may_have_replaced;
     if (err && *out && !may_have_replaced)
-        (void)dist_call_once(o, cached, unlink_call(r, r->to));
+        undo_link(r);
     if (err && makes)
         (void)linkto_remove(o, at, r->from->parent, r->from->name, false);
     return err;
@@ -466,13 +501,12 @@ left_result(const struct call_stack *stk)
 /* Step 5. Failures leave linkto files that point nowhere, or names that no lookup uses. Returns 0, or -errno
  * if the file still has its old name. */
 static int
-remove_remains(const struct rename *r, bool stays)
+remove_remains(struct rename *r, bool stays)
 {
     const struct op *o = r->o;
     const struct loc *from = r->from, *to = r->to;
     int cached = r->source.cached, hashed = r->target_hashed, renamed_at = stays ? cached : hashed;
-    int target = has_target(r) ? r->target.cached : -1;
-    struct call_stack *linkto = NULL, *old = NULL;
+    struct call_stack *linkto = NULL, *old = NULL, *replaced = NULL;
     struct left left = {.count = 0};
 
     coro_group_begin(&left.group);
@@ -482,12 +516,12 @@ remove_remains(const struct rename *r, bool stays)
         old = left_wind(r, &left, cached, unlink_call(r, from));
     if (r->source_hashed != renamed_at && r->source_hashed != cached)
         (void)left_wind(r, &left, r->source_hashed, linkto_remove_call(o, from->parent, from->name, false));
-    if (target >= 0 && target != hashed && target != cached)
-        (void)left_wind(r, &left, target, unlink_call(r, to));
+    if (replaces_elsewhere(r))
+        replaced = left_wind(r, &left, r->target.cached, unlink_call(r, to));
     coro_group_wait(&left.group);
-    int old_left = stays ? 0 : left_result(old);
+    int old_left = stays || is_gone(left_result(old)) ? 0 : left_result(old);
 
-    old_left = old_left == -ENOENT || old_left == -ESTALE || old_left > 0 ? 0 : old_left;
+    r->may_be_half_done |= old_left || (replaces_elsewhere(r) && !is_gone(left_result(replaced)));
     if (old_left)
         log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
                   o->d->child[cached].xl->name, strerror(-old_left));
@@ -509,7 +543,12 @@ rename_file_locked(struct rename *r, struct call_stack **out)
     bool stays = cached == target || cached == r->target_hashed;
     int err = stays ? rename_in_place(r, out) : move_by_linkto(r, out);
 
-    return err ? err : remove_remains(r, stays);
+    r->may_be_half_done |= stays && err == -ENOTCONN;
+    if (!err)
+        err = remove_remains(r, stays);
+    if (!r->may_be_half_done && (!stays || replaces_elsewhere(r)) && settle_has_notes(r->o, (unsigned)cached))
+        r->lock[0].note_done = settle_name_text(r->o, r->to); /* NULL: the next client removes the note */
+    return err;
 }
 
 static int

@@ -293,6 +293,12 @@ index_base_open(struct xlator *xl, struct reason *why)
         if (t != INDEX_DIRTY || conf->dirty_list)
             rc = index_make_directory(priv->base_fd, index_dir_names[t], why);
     }
+    int64_t notes = rc ? 0 : index_names_count(priv);
+
+    atomic_store(&priv->name_notes, notes);
+    if (notes < 0)
+        rc = reason_set(why, (int)notes, "%s/kiln-names cannot be read: %s", conf->base,
+                        strerror((int)-notes));
     for (int t = 0; t < INDEX_GFID_TYPES && !rc; t++) {
         int64_t n = index_count(xl, (enum index_type)t);
 

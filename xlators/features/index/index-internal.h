@@ -5,9 +5,10 @@
  *       xattrop/        <gfid> for each object with a pending counter   hard links of xattrop-<uuid>
  *       dirty/          <gfid> for each object with a dirty mark        ... of dirty-<uuid>
  *       entry-changes/  <directory's gfid>/<name> for each entry that changed while a brick was down
+ *       kiln-names/     notes about renames under way: index-names.c
  *
- * Clients see the three as virtual directories with gfids of their own. The gfids are random, new at each
- * start, and differ only in their last byte, so one comparison tells whether a call concerns them.
+ * Clients see the first three as virtual directories with gfids of their own. The gfids are random, new at
+ * each start, and differ only in their last byte, so one comparison tells whether a call concerns them.
  *
  * Locks: a context's mutex and the private one are held for a few instructions. An xattrop and its index
  * entry must be exclusive across system calls and across storage's reply. For that, the context has the flag
@@ -48,6 +49,7 @@ struct index_private {
     int base_fd;
     struct gfid virtual_gfid; /* its last byte is replaced by an index_type */
     atomic_long counts[INDEX_GFID_TYPES];
+    atomic_long name_notes;   /* number of notes on disk */
     pthread_mutex_t mutex;    /* guards the fields below */
     struct gfid base_uuid;
     struct index_listing listing;
@@ -114,6 +116,14 @@ xl_verdict index_opendir(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_unlink(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_getxattr(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_any(struct xlator *xl, struct call_stack *stk);
+
+/* index-names.c. The functions named for a fop prepare it, and return XL_PASS or -errno. */
+int64_t index_names_count(struct index_private *priv); /* of notes on disk; or -errno */
+xl_verdict index_names_change(struct xlator *xl, struct call_stack *stk); /* LINK and RENAME: complete fops */
+xl_verdict index_names_unlink(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_names_lookup(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_names_opendir(struct xlator *xl, struct call_stack *stk);
+xl_verdict index_names_inodelk(struct xlator *xl, struct call_stack *stk); /* a complete fop */
 
 /* index-readdir.c */
 xl_verdict index_readdir(struct xlator *xl, struct call_stack *stk);

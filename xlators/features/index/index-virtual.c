@@ -190,14 +190,15 @@ link_count_cb(struct frame *f, struct call_stack *stk)
     return XL_PASS;
 }
 
+/* Prepares a LOOKUP or FSTAT of an object that is not virtual. */
 static xl_verdict
-prepare_link_count(struct xlator *xl, struct call_stack *stk)
+prepare_answers(struct xlator *xl, struct call_stack *stk)
 {
     const char *asked = dict_get_str(stk->call.xdata, DICT_KEY_LINK_COUNT);
 
-    if (!asked || strcmp(asked, "glusterfs.xattrop_index_count") != 0)
-        return XL_PASS;
-    return frame_push(stk, xl, link_count_cb) ? XL_PASS : -ENOMEM;
+    if (asked && strcmp(asked, "glusterfs.xattrop_index_count") == 0 && !frame_push(stk, xl, link_count_cb))
+        return -ENOMEM;
+    return stk->call.fop == FOP_lookup ? index_names_lookup(xl, stk) : XL_PASS;
 }
 
 xl_verdict
@@ -208,11 +209,11 @@ index_lookup(struct xlator *xl, struct call_stack *stk)
 
     if (c->loc.parent) {
         v = index_virtual_of(xl, c->loc.parent);
-        return v == VIRTUAL_NO ? prepare_link_count(xl, stk) : lookup_in_virtual(xl, stk, v);
+        return v == VIRTUAL_NO ? prepare_answers(xl, stk) : lookup_in_virtual(xl, stk, v);
     }
     const struct gfid *gfid = c->loc.inode ? &c->loc.inode->gfid : &c->gfid;
     v = c->loc.inode ? index_virtual_of(xl, c->loc.inode) : virtual_of_gfid(xl, gfid);
-    return v == VIRTUAL_NO ? prepare_link_count(xl, stk) : lookup_virtual(xl, stk, gfid, v, c->loc.inode);
+    return v == VIRTUAL_NO ? prepare_answers(xl, stk) : lookup_virtual(xl, stk, gfid, v, c->loc.inode);
 }
 
 /* ---- other fops ------------------------------------------------------------------------------ */
@@ -246,7 +247,7 @@ index_fstat(struct xlator *xl, struct call_stack *stk)
 {
     xl_verdict verdict = index_any(xl, stk);
 
-    return verdict == XL_PASS ? prepare_link_count(xl, stk) : verdict;
+    return verdict == XL_PASS ? prepare_answers(xl, stk) : verdict;
 }
 
 bool
@@ -261,7 +262,7 @@ index_opendir(struct xlator *xl, struct call_stack *stk)
     struct inode *inode = stk->call.loc.inode;
 
     if (index_virtual_of(xl, inode) == VIRTUAL_NO)
-        return XL_PASS;
+        return index_names_opendir(xl, stk);
     if (!index_may_use(&stk->caller))
         return -EACCES;
     stk->reply.fd = fd_new(inode, stk->client, O_RDONLY | O_DIRECTORY, true);
@@ -341,8 +342,11 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
     bool is_rmdir = c->fop == FOP_rmdir;
     struct gfid gfid;
 
-    if (v == VIRTUAL_NO)
-        return index_any(xl, stk);
+    if (v == VIRTUAL_NO) {
+        xl_verdict verdict = index_any(xl, stk);
+
+        return verdict == XL_PASS && !is_rmdir ? index_names_unlink(xl, stk) : verdict;
+    }
     if (!index_may_use(&stk->caller))
         return -EACCES;
     if (!is_rmdir && (v == VIRTUAL_XATTROP || v == VIRTUAL_DIRTY))

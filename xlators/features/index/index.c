@@ -165,6 +165,7 @@ index_dump(struct xlator *xl, struct dump *dump)
     struct index_private *priv = index_private(xl);
 
     dump_section(dump, "xlator.features.index.%s", xl->name);
+    dump_line(dump, "name-notes", "%ld", atomic_load(&priv->name_notes));
     for (int t = 0; t < INDEX_GFID_TYPES; t++)
         dump_line(dump, index_dir_names[t], "%ld", atomic_load(&priv->counts[t]));
 }
@@ -187,6 +188,9 @@ static const struct xlator_ops index_ops = {
     .opendir = index_opendir,
     .readdir = index_readdir,
     .unlink = index_unlink,
+    .link = index_names_change,
+    .rename = index_names_change,
+    .inodelk = index_names_inodelk,
     .rmdir = index_unlink,
     .getxattr = index_getxattr,
 };

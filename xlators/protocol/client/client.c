@@ -115,6 +115,7 @@ brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
 
     atomic_store(&c->xl->brick_facts, (login->removals_pass ? BRICK_REMOVALS_PASS : 0) |
                                           (login->has_names_notices ? BRICK_NAMES_NOTICES : 0) |
+                                          (login->has_name_notes ? BRICK_NAME_NOTES : 0) |
                                           (login->has_sequences && conf->compound ? BRICK_SEQUENCES : 0));
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;

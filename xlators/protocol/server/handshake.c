@@ -116,6 +116,8 @@ accept_login(struct login *l, const struct brick_client *client)
         err = dict_set_int(d, DICT_KEY_REMOVALS_PASS, 1);
     if (!err) /* ... and may keep a lock on a folder's names until another client waits for the lock */
         err = dict_set_int(d, DICT_KEY_NAMES_NOTICES, 1);
+    if (!err) /* ... and may ask for notes about names that a rename changes */
+        err = dict_set_int(d, DICT_KEY_KEEPS_NAME_NOTES, 1);
     struct gfid token; /* of a client in this process that offers to call without bytes */
     const struct dict_pair *inside = dict_find_text(l->args, FOP_PATH_KEY);
 
