@@ -3,8 +3,8 @@
 """dead_rename.py CLIENT STEP FOLDER OLD NEW SOURCE HASHED: a rename of FOLDER/OLD to FOLDER/NEW by a client that dies.
 
 SOURCE and HASHED are PORT:BRICK, of the file's brick and of the new name's hashed brick. CLIENT is the name of SOURCE in the
-mount's graph. STEP is the last change of the client: link, the second name; rename, the new name's link file; or inplace, the
-RENAME of a file that is on the hashed brick (SOURCE = HASHED)."""
+mount's graph. STEP is the last change of the client: link, the second name; rename, the new name's link file; inplace, the
+RENAME of a file that is on the hashed brick (SOURCE = HASHED); or folder, the RENAME of a folder on HASHED alone."""
 import os
 import sys
 import uuid
@@ -34,7 +34,11 @@ for at in {source, hashed}:  # the brick knows the folder once a client has look
 from_name = "%s/%s" % (uuid.UUID(bytes=parent), old)
 peer = login(source)
 must(peer.fop("LOOKUP", pargfid=parent, name=old))
-if step == "inplace":
+if step == "folder":
+    peer = login(hashed)
+    must(peer.fop("LOOKUP", pargfid=parent, name=old))
+    must(peer.fop("RENAME", pargfid=parent, pargfid2=parent, name=old, name2=new))
+elif step == "inplace":
     must(peer.fop("RENAME", pargfid=parent, pargfid2=parent, name=old, name2=new, xdata={"kiln.name-note": d_str(from_name)}))
 else:
     must(peer.fop("LINK", gfid=gfid, pargfid2=parent, name2=new, xdata={"kiln.name-note": d_str(from_name)}))

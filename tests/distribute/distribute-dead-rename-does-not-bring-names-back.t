@@ -4,7 +4,11 @@
 # A client dies in a rename that replaces a file of another subvolume, after the LINK or after the RENAME. The new name then
 # hides another file's name on a brick. kiln-mount settles the name when it is looked up or its folder is listed, also after
 # a restart of the brick: once the name is removed, it does not come back. Complete renames leave no notes on the bricks.
-# Covers: xlators/cluster/distribute/settle.c, xlators/cluster/distribute/rename.c, xlators/features/index/index-names.c
+#
+# A client dies after it has renamed a folder on one subvolume only. The name that is looked up first becomes the folder's
+# name on all subvolumes, and the folder has no second name.
+# Covers: xlators/cluster/distribute/settle.c, xlators/cluster/distribute/rename.c, xlators/features/index/index-names.c,
+# xlators/cluster/distribute/heal-place.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -150,4 +154,43 @@ is "$(cat "$mnt/f/$new")" renamed "the new name leads to the renamed file"
 rm "$mnt/f/$new"
 t "the removed name does not come back" has_no_name "$new"
 t "the notes are gone" notes_are_gone
+
+# ---- a client dies in the rename of a folder
+places() { # GFID: the names of the folder on each brick
+    local brick
+    for brick in "${bricks[@]}"; do
+        find "$brick/f" -type d -exec getfattr -h --absolute-names -n trusted.gfid -e hex {} + 2>/dev/null |
+            awk -v gfid="trusted.gfid=$1" '/^# file: / { file = $3 } $0 == gfid { sub(".*/", "", file); print file }'
+    done | xargs
+}
+
+for first in old new; do
+    for replaced in none empty; do
+        case="the $first name is looked up first, replaced folder: $replaced"
+        old=from-$first-$replaced new=to-$first-$replaced source=0
+        touch "$mnt/f/$new" # its brick is the hashed one, which a rename changes first
+        for hashed in 0 1 2; do
+            [[ ! -e ${bricks[hashed]}/f/$new ]] || break
+        done
+        rm "$mnt/f/$new"
+        mkdir "$mnt/f/$old"
+        echo text >"$mnt/f/$old/file"
+        [[ $replaced == none ]] || mkdir "$mnt/f/$new"
+        gfid=$(getfattr --absolute-names -n trusted.gfid -e hex "${bricks[0]}/f/$old" | sed -n 's/^trusted.gfid=//p')
+        dead_rename folder
+        look=${!first}
+        if [[ $replaced == empty ]]; then # of two folders of one name the hashed subvolume's is right, which may be either
+            look=$old
+        fi
+        is "$(cat "$mnt/f/$look/file")" text "$case: the folder has its file"
+        is "$(places "$gfid")" "$look $look $look" "$case: all bricks have the folder under this name alone"
+        if [[ $replaced == empty ]]; then
+            is "$(ls -A "$mnt/f/$new")" "" "$case: the folder that was to be replaced is empty"
+            t "$case: it is on all bricks" test -d "${bricks[0]}/f/$new" -a -d "${bricks[1]}/f/$new" -a -d "${bricks[2]}/f/$new"
+            t "$case: the rename can be repeated" mv -T "$mnt/f/$old" "$mnt/f/$new"
+            look=$new
+        fi
+        t "$case: the folder can be removed" rm -r "$mnt/f/$look"
+    done
+done
 t_here "the volume is unmounted" mount_end "$mnt"

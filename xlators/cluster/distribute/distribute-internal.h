@@ -9,6 +9,7 @@
  *   lookup.c       LOOKUP by name and by gfid              folder.c     the state of a folder on all
  *                                                                       subvolumes
  *   heal.c         layouts computed and repaired, folders created where missing
+ *   heal-place.c   folders moved to the name that other subvolumes have
  *   linkto.c       link files that point to a file's subvolume
  *   create.c       new files of all kinds                  mkdir.c, rmdir.c
  *   names.c        unlink, link                            rename.c
@@ -279,6 +280,10 @@ int folder_clear(const struct op *o, struct inode *folder);
  * cannot be created. Returns 0 or -errno; -EAGAIN: the name leads to another folder. */
 int heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, const char *name,
                 struct inode *folder);
+/* Moves the folder to the name on a child that lacks the name, under the locks of the name (heal-place.c).
+ * Returns 0; -ENOENT: the child does not have the folder; -EBUSY: not now; or -errno. */
+int folder_move_here(const struct op *o, unsigned child, struct inode *folder, struct inode *parent,
+                     const char *name);
 /* Creates a folder again on the subvolumes `where` it was removed. The caller holds the name's locks. */
 void folder_make_again(const struct op *o, struct inode *parent, const char *name, struct inode *folder,
                        const struct iatt *a, const bool *where);

@@ -4,7 +4,8 @@
  *   1. Nothing is done while a subvolume is down or has failed: its state is unknown, and a range that it
  *      has must not be given to another subvolume.
  *   2. Missing folders: under the locks of the name, on its hashed subvolume, all subvolumes are asked
- *      again; MKDIR where the folder is missing, with the same gfid, and with the mode and the xattrs of
+ *      again; where the folder is missing, it is moved there from another place on the same subvolume
+ *      (heal-place.c), or MKDIR makes it, with the same gfid, and with the mode and the xattrs of
  *      the authoritative subvolume (the MDS; for the root, the one changed last). If no subvolume has the
  *      folder by now, another client has removed it, and the repair ends.
  *   3. Attributes: SETATTR on all subvolumes, if they differ or a folder was created.
@@ -464,8 +465,13 @@ make_where_missing(const struct op *o, struct folder_look *f, struct inode *pare
     if (err)
         return err;
     for (unsigned i = 0; i < fan.count; i++) {
-        if (f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE)
+        bool is_missing = f->layout->of[i].err == ENOENT || f->layout->of[i].err == ESTALE;
+        int moved = is_missing ? folder_move_here(o, i, folder, parent, name) : 0;
+
+        if (is_missing && moved == -ENOENT)
             dist_fan_add(&fan, i, mkdir_call(o, parent, name, master, xattrs));
+        else if (is_missing && !moved)
+            f->layout->of[i].err = LAYOUT_NO_XATTR;
         else if (f->layout->of[i].err == ENODATA && is_nameless_folder(o, i, parent, name))
             dist_fan_add(&fan, i, set_gfid_call(o, parent, name, master));
     }

@@ -10,6 +10,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/hash.c \
 	xlators/cluster/distribute/hash.h \
 	xlators/cluster/distribute/heal.c \
+	xlators/cluster/distribute/heal-place.c \
 	xlators/cluster/distribute/layout.c \
 	xlators/cluster/distribute/layout.h \
 	xlators/cluster/distribute/linkto.c \
