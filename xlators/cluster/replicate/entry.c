@@ -27,7 +27,7 @@
  *
  * Under the lock no other client makes or removes the name, so that all children have the same object
  * behind it. Other clients look up without a lock: during the change they may find the name on one child
- * only. */
+ * only. After the death of a client the name stays so, and the bricks note the folder: dead-folders.c. */
 #include <errno.h>
 #include <string.h>
 

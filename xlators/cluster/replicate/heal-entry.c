@@ -55,10 +55,40 @@ heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const cha
 /* ---- all names ------------------------------------------------------------------------------- */
 
 static int
+note_listed_name(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
+{
+    (void)dir;
+    return name_sets_add(h->names, listed_on, name);
+}
+
+static int
+heal_odd_name(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
+{
+    return name_sets_all_have(h->names, name) ? 0 : heal_entry_name(h, listed_on, dir, name);
+}
+
+/* Heals the names that some children do not list. Names that change meanwhile are looked up, too. */
+static int
+heal_odd_names(struct heal *h)
+{
+    int err = 0;
+
+    for_each_child (i, h->op.r->all)
+        err = err ? err : heal_list(h, i, h->op.inode, note_listed_name);
+    name_sets_sort(h->names);
+    for_each_child (i, h->op.r->all)
+        err = err ? err : heal_list(h, i, h->op.inode, heal_odd_name);
+    return err;
+}
+
+static int
 heal_names(struct heal *h, const struct direction *way)
 {
     child_set order[] = {way->sinks, h->op.r->all & ~way->sinks};
     int err = 0;
+
+    if (h->names && way->sources == h->op.r->all && !way->is_dirty)
+        return heal_odd_names(h);
 
     for (size_t n = 0; n < sizeof order / sizeof order[0]; n++) {
         for_each_child (i, order[n])

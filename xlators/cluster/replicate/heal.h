@@ -53,6 +53,7 @@ struct heal {
     bool has_chosen; /* `chosen` is the source, because a user or a policy has resolved the split-brain */
     unsigned chosen;
     bool wants_all_names; /* compare all names of the folder, even if the counters are 0 */
+    struct name_sets *names; /* ... but look up only names that some children do not list; NULL: all names */
     bool gives_gfids;     /* give an object that has no gfid on any child a random one */
     unsigned width;       /* number of names of a folder to heal at a time; 0: one */
     child_set gone;       /* from the latest heal_look(): children that do not have the object */
@@ -155,6 +156,19 @@ int heal_entries(struct heal *h);
 /* Returns whether the name is one of the volume's own folders in `dir`, which a heal leaves alone. */
 bool heal_is_reserved_name(const struct inode *dir, const char *name);
 int heal_data(struct heal *h);
+
+/* dead-folders.c: heals the folders whose names a client was changing when it died. Returns at once; the heal
+ * runs when all children are up. Any thread, in a read section. */
+void dead_folders_ask(struct replicate *r);
+/* Makes a set of names for each child. NULL: out of memory. */
+struct name_sets *name_sets_new(unsigned children);
+void name_sets_free(struct name_sets *s);
+/* Notes a name that child i lists. 0 or -ENOMEM. */
+int name_sets_add(struct name_sets *s, unsigned i, const char *name);
+/* Ends the adding. */
+void name_sets_sort(struct name_sets *s);
+/* Returns whether all children list the name. */
+bool name_sets_all_have(const struct name_sets *s, const char *name);
 
 /* ---- split-brain.c --------------------------------------------------------------------------- */
 

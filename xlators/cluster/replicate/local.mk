@@ -9,6 +9,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/crawl.c \
 	xlators/cluster/replicate/crawl.h \
 	xlators/cluster/replicate/data.c \
+	xlators/cluster/replicate/dead-folders.c \
 	xlators/cluster/replicate/entry.c \
 	xlators/cluster/replicate/fan.c \
 	xlators/cluster/replicate/heal-data.c \

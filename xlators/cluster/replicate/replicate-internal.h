@@ -14,6 +14,7 @@
  *   read.c         operations that one child answers      open-files.c open, opendir; fds on each child
  *   split-brain.c  policies and user choices for copies that all accuse each other
  *   heal.h         healing, in separate files; crawl.h: the self-heal daemon
+ *   dead-folders.c folders whose names a dead client may have left half-changed
  *   all.c          operations for every child: fsyncdir, flush, statfs, locks of applications
  *
  * An operation runs in a separate coroutine from start to end, also after the caller has received the
@@ -67,6 +68,7 @@ struct replicate {
     atomic_uint generation;  /* incremented whenever a child comes up or goes down */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
+    atomic_uint dead_folders_asked;         /* dead-folders.c */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
     atomic_uint habits;      /* bits of enum new_file: operations on the latest new file before its close */
     atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */

@@ -206,6 +206,8 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     struct crawler *crawler = atomic_load(&r->crawler);
     if (crawler && is & ~was)
         crawler_child_up(crawler);
+    if (is & ~was)
+        dead_folders_ask(r);
 }
 
 static void

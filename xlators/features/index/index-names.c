@@ -11,6 +11,10 @@
  *
  * Names with the same hash share a note: the newer rename has it.
  *
+ * Beside them, GFID-dead, with a random number as the target, is the note of a folder whose names a client
+ * had locked for a change when its connection ended (locks/unfinished.c): replicas may differ in names. The
+ * next mount or healer compares all names (replicate/dead-folders.c).
+ *
  * Keys, in xdata:
  *      LINK      NAME_NOTE: GFID/NAME of the old name      keeps the notes "link" and "from"
  *      RENAME    NAME_NOTE                                 keeps the note "over"
@@ -20,6 +24,9 @@
  *      OPENDIR   NAME_NOTE                                 the reply has the new names in the directory
  *                                                          that have a note, each with its NUL
  *      LOOKUP, INODELK   NAME_NOTE_DONE: GFID/NAME of the new name    removes the notes
+ *      LOOKUP    DEAD_FOLDER, by the brick's own locks     keeps the note of the folder
+ *      LOOKUP    DEAD_FOLDER_DONE: gfid and number         removes that note, unless the number is another
+ * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder.
  *
  * A note is written before the change reaches storage, and removed if the change fails, so no unfinished
  * change lacks its note. A note may outlive its rename if the brick was down at the end: a client that finds
@@ -37,9 +44,10 @@
 #include "xlators/features/index/index-internal.h"
 
 #define NOTES_DIR "kiln-names"
+#define DEAD_SUFFIX "-dead"
 #define NOTES_MAX 100000 /* a rename beyond them is done without a note */
 #define NOTE_TEXT_MAX (8 + 2 * (GFID_TEXT_SIZE + FOP_NAME_MAX + 1))
-enum { LISTED_BYTES_MAX = 16384 };
+enum { LISTED_BYTES_MAX = 16384, DEAD_LISTED_MAX = 2048 };
 
 enum note_kind { NOTE_LINK, NOTE_FROM, NOTE_OVER };
 static const char *const kind_words[] = {[NOTE_LINK] = "link", [NOTE_FROM] = "from", [NOTE_OVER] = "over"};
@@ -212,6 +220,118 @@ has_notes(const struct xlator *xl)
     return atomic_load_explicit(&index_private(xl)->name_notes, memory_order_relaxed) > 0;
 }
 
+/* ---- folders of dead clients ----------------------------------------------------------------- */
+
+/* The value of xattr and key, as on the wire. */
+struct dead_folder {
+    struct gfid gfid;
+    uint8_t number[8];
+};
+
+static void
+dead_path(char path[INDEX_PATH_MAX], const struct gfid *gfid)
+{
+    snprintf(path, INDEX_PATH_MAX, NOTES_DIR "/%s" DEAD_SUFFIX, GFID(gfid));
+}
+
+/* Reads the number of the note. */
+static bool
+dead_read(struct index_private *priv, const char *path, uint8_t number[8])
+{
+    char text[GFID_TEXT_SIZE];
+    struct gfid whole;
+    ssize_t len = readlinkat(priv->base_fd, path, text, sizeof text);
+
+    if (len != GFID_TEXT_SIZE - 1 || gfid_parse(text, GFID_TEXT_SIZE - 1, &whole))
+        return false;
+    memcpy(number, whole.b, 8);
+    return true;
+}
+
+/* Replaces an older note, so that a healer that began before now does not remove this one. */
+static void
+dead_keep(struct xlator *xl, const struct gfid *gfid)
+{
+    struct index_private *priv = index_private(xl);
+    char path[INDEX_PATH_MAX];
+    struct gfid number;
+    int err = atomic_load(&priv->name_notes) < NOTES_MAX ? EEXIST : EDQUOT;
+
+    dead_path(path, gfid);
+    gfid_random(&number);
+    for (int tries = 0; tries < 3 && (err == EEXIST || err == ENOENT); tries++) {
+        err = symlinkat(GFID(&number), priv->base_fd, path) ? errno : 0;
+        if (!err)
+            atomic_fetch_add(&priv->name_notes, 1);
+        else if (err == EEXIST && unlinkat(priv->base_fd, path, 0) == 0)
+            atomic_fetch_sub(&priv->name_notes, 1);
+        else if (err == ENOENT)
+            (void)mkdirat(priv->base_fd, NOTES_DIR, 0700); /* the next try tells */
+    }
+    if (err)
+        log_event(LOG_WARNING, xl, "index-no-folder-note",
+                  "%s: no note about names that a dead client may have left half-done: %s", GFID(gfid),
+                  strerror(err));
+}
+
+static void
+dead_done(struct index_private *priv, const struct dead_folder *done)
+{
+    char path[INDEX_PATH_MAX];
+    uint8_t number[8];
+
+    dead_path(path, &done->gfid);
+    if (dead_read(priv, path, number) && memcmp(number, done->number, sizeof number) == 0 &&
+        unlinkat(priv->base_fd, path, 0) == 0)
+        atomic_fetch_sub(&priv->name_notes, 1);
+}
+
+/* Returns the number of folders written to `out`. */
+static uint32_t
+dead_list(struct index_private *priv, struct dead_folder out[DEAD_LISTED_MAX])
+{
+    int fd = openat(priv->base_fd, NOTES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    char path[INDEX_PATH_MAX];
+    struct dirent *e;
+    uint32_t n = 0;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && n < DEAD_LISTED_MAX && (e = readdir(dir))) {
+        bool is_long = strlen(e->d_name) > GFID_TEXT_SIZE - 1;
+
+        if (!is_long || strcmp(e->d_name + GFID_TEXT_SIZE - 1, DEAD_SUFFIX) != 0 ||
+            gfid_parse(e->d_name, GFID_TEXT_SIZE - 1, &out[n].gfid))
+            continue;
+        dead_path(path, &out[n].gfid);
+        n += dead_read(priv, path, out[n].number);
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+xl_verdict
+index_names_dead(struct xlator *xl, struct call_stack *stk)
+{
+    struct dict *dict = reply_dict(stk);
+    struct dead_folder *list = arena_alloc(&stk->arena, DEAD_LISTED_MAX * sizeof *list);
+
+    if (!index_may_use(&stk->caller))
+        return -EACCES;
+    if (!dict || !list)
+        return -ENOMEM;
+    uint32_t len = dead_list(index_private(xl), list) * (uint32_t)sizeof *list;
+
+    if (!len)
+        return -ENODATA;
+    if (dict_set_bytes(dict, DICT_KEY_DEAD_FOLDERS, list, len))
+        return -ENOMEM;
+    stk->reply.op_ret = (int32_t)len;
+    return XL_DONE;
+}
+
 /* ---- changes of names ------------------------------------------------------------------------ */
 
 static struct noted_name
@@ -364,6 +484,10 @@ remove_done_notes(struct xlator *xl, const struct dict *xdata)
 
     if (done && snprintf(text, sizeof text, "%s", done) < (int)sizeof text && noted_name_parse(text, &n))
         note_remove_both(index_private(xl), &n);
+    const struct dict_pair *p = dict_find(xdata, DICT_KEY_DEAD_FOLDER_DONE);
+
+    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_folder))
+        dead_done(index_private(xl), p->v.bytes);
 }
 
 xl_verdict
@@ -377,6 +501,14 @@ index_names_inodelk(struct xlator *xl, struct call_stack *stk)
 xl_verdict
 index_names_lookup(struct xlator *xl, struct call_stack *stk)
 {
+    bool is_own = stk->caller.pid == PID_INTERNAL && !stk->client;
+
+    const struct index_conf *conf = xlator_conf(xl);
+
+    /* only replicate reads these notes */
+    if (is_own && conf->pending_list && stk->call.loc.inode &&
+        dict_has(stk->call.xdata, DICT_KEY_DEAD_FOLDER))
+        dead_keep(xl, &stk->call.loc.inode->gfid);
     if (!has_notes(xl))
         return XL_PASS;
     remove_done_notes(xl, stk->call.xdata);

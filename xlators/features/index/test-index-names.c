@@ -26,7 +26,7 @@ notes_bottom(struct xlator *xl, struct call_stack *stk)
 static void
 start_noted_brick(void)
 {
-    const char *const options[] = {"index-base", base, NULL};
+    const char *const options[] = {"index-base", base, "xattrop-pending-watchlist", "trusted.afr.v-", NULL};
 
     bench_setup(&features_index_xlator, options, notes_bottom);
     from_dir = bench_inode("from", 1, S_IFDIR);
@@ -289,6 +289,77 @@ START_TEST(an_opened_folder_tells_its_noted_names)
 }
 END_TEST
 
+/* The brick's own locks report a client that died with a lock on the folder's names. */
+static void
+report_death(struct inode *folder)
+{
+    struct bench_call *call = bench_call(FOP_lookup, NULL);
+
+    call->stk->caller.pid = PID_INTERNAL;
+    call->stk->call.loc.inode = inode_ref(folder);
+    call->stk->call.xdata = dict_new(&call->stk->arena);
+    ck_assert_int_eq(dict_set_int(call->stk->call.xdata, DICT_KEY_DEAD_FOLDER, 1), 0);
+    ck_assert_int_eq(bench_run(call), 0);
+}
+
+/* Copies the value of kiln.dead-folders; returns its length. */
+static uint32_t
+dead_folders(uint8_t out[256])
+{
+    struct bench_call *call = bench_call(FOP_getxattr, NULL);
+    uint32_t len = 0;
+
+    call->stk->call.name = "kiln.dead-folders";
+    call->stk->call.has_name = 1;
+    bench_wind(call);
+    int ret = bench_result(call);
+    const struct dict_pair *p = ret < 0 ? NULL : dict_find(call->stk->reply.dict, DICT_KEY_DEAD_FOLDERS);
+
+    ck_assert(ret == -ENODATA || (p && p->len <= 256));
+    if (p)
+        memcpy(out, p->v.bytes, len = p->len);
+    bench_free(call);
+    return len;
+}
+
+static void
+forget_death(const uint8_t *bytes, uint32_t len)
+{
+    struct bench_call *call = noted_call(FOP_lookup, NULL);
+
+    ck_assert_int_eq(dict_set_bytes(call->stk->call.xdata, DICT_KEY_DEAD_FOLDER_DONE, bytes, len), 0);
+    ck_assert_int_eq(bench_run(call), 0);
+}
+
+START_TEST(a_folder_of_a_dead_client_is_noted_until_it_is_compared)
+{
+    uint8_t first[256], second[256];
+
+    ck_assert_uint_eq(dead_folders(first), 0);
+    report_death(to_dir);
+    ck_assert_uint_eq(dead_folders(first), 24);
+    ck_assert_int_eq(memcmp(first, &to_dir->gfid, GFID_BYTES), 0);
+    report_death(to_dir); /* renews the note */
+    ck_assert_uint_eq(dead_folders(second), 24);
+    ck_assert_int_ne(memcmp(first, second, 24), 0);
+    ck_assert_int_eq(note_count(), 1);
+    forget_death(first, 24);
+    forget_death(second, 23);
+    ck_assert_int_eq(note_count(), 1);
+    report_death(from_dir);
+    ck_assert_uint_eq(dead_folders(first), 48);
+    ck_assert_int_eq(link_to("new", "old"), 0); /* the notes of names are no folders */
+    ck_assert_uint_eq(dead_folders(first), 48);
+    forget_death(second, 24);
+    ck_assert_uint_eq(dead_folders(first), 24);
+    ck_assert_int_eq(memcmp(first, &from_dir->gfid, GFID_BYTES), 0);
+    stop_noted_brick();
+    start_noted_brick();
+    ck_assert_uint_eq(dead_folders(second), 24);
+    ck_assert_int_eq(memcmp(first, second, 24), 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -304,6 +375,7 @@ test_suite(void)
     tcase_add_test(t, a_removed_name_has_no_note);
     tcase_add_test(t, texts_that_are_no_names_are_refused);
     tcase_add_test(t, an_opened_folder_tells_its_noted_names);
+    tcase_add_test(t, a_folder_of_a_dead_client_is_noted_until_it_is_compared);
     suite_add_tcase(s, t);
     return s;
 }

@@ -335,9 +335,11 @@ unsigned removal_waiting(const struct lock_inode *li);
 #define METADATA_START (INT64_MAX - 1)
 /* A granted lock under which a replicate client changes the object's attributes. */
 bool lock_is_of_attributes(const struct lock *l);
-/* Counts the object's metadata as dirty, so that a self-heal daemon compares the replicas. Returns before
- * that is done. In a read section, without locks. */
-void unfinished_mark(struct xlator *xl, struct inode *inode);
+/* A granted lock under which a replicate client changes names in the directory. */
+bool lock_is_of_names(const struct lock *l);
+/* Counts the object's metadata as dirty, so that a self-heal daemon compares the replicas; or, is_of_names,
+ * has features/index note the directory. Returns before that is done. In a read section, without locks. */
+void unfinished_mark(struct xlator *xl, struct inode *inode, bool is_of_names);
 
 /* contention.c */
 /* Sends a contention callback to the holder of `l`, unless the holder got one within the last

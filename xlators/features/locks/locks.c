@@ -426,7 +426,12 @@ waiter_wake_locked(struct call_stub *w, int error, struct lock_batch *b)
 struct gone {
     struct xlator *xl;
     struct brick_client *client;
-    unsigned unfinished; /* inodes, so far, on which the client held a metadata lock */
+    unsigned unfinished; /* inodes, so far, on which the client held a lock for a change */
+};
+
+/* Kinds of changes that the client held a lock for. */
+struct unfinished {
+    bool attributes, names;
 };
 
 #define DROP_MAX 256 /* locks to drop before other threads get the mutex */
@@ -436,7 +441,7 @@ struct gone {
 
 /* Returns true if locks are left. (The client is marked gone, so none are added.) */
 static bool
-drop_some(struct lock_inode *li, const struct gone *gone, bool *is_unfinished)
+drop_some(struct lock_inode *li, const struct gone *gone, struct unfinished *u)
 {
     struct lock_batch b;
     struct lock *l;
@@ -445,7 +450,8 @@ drop_some(struct lock_inode *li, const struct gone *gone, bool *is_unfinished)
     lock_inode_enter(li, &b, gone->xl);
     removal_drop_client_locked(li, gone->client, &b);
     for (; n < DROP_MAX && (l = lock_tree_of_client(li->held, gone->client)); n++) {
-        *is_unfinished |= lock_is_of_attributes(l);
+        u->attributes |= lock_is_of_attributes(l);
+        u->names |= lock_is_of_names(l);
         lock_drop_locked(li, l, 0, &b);
     }
     for (; n < DROP_MAX && (l = lock_tree_of_client(li->wanted, gone->client)); n++)
@@ -460,12 +466,18 @@ static void
 drop_client(struct inode *inode, void *ctx, void *arg)
 {
     struct gone *gone = arg;
-    bool is_unfinished = false;
+    struct unfinished u = {0};
 
-    while (drop_some(ctx, gone, &is_unfinished))
+    while (drop_some(ctx, gone, &u))
         ;
-    if (is_unfinished && gone->unfinished++ < MARKS_MAX)
-        unfinished_mark(gone->xl, inode);
+    if (!u.attributes && !u.names)
+        return;
+    bool is_marked = gone->unfinished++ < MARKS_MAX;
+
+    if (is_marked && u.attributes)
+        unfinished_mark(gone->xl, inode, false);
+    if (is_marked && u.names)
+        unfinished_mark(gone->xl, inode, true);
 }
 
 static void
@@ -479,7 +491,7 @@ locks_client_gone(struct xlator *xl, struct brick_client *client)
     if (gone.unfinished > MARKS_MAX)
         log_event(
             LOG_WARNING, xl, "unfinished-changes-not-marked",
-            "%s is gone and held metadata locks on %u objects; marked %u of them for heal. If they differ "
+            "%s is gone and held locks for changes of %u objects; marked %u of them for heal. If they differ "
             "between replicas, run a full heal of the volume",
             client->uid, gone.unfinished, MARKS_MAX);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Objects whose attributes a client was changing when its connection ended.
+/* Objects whose attributes or names a client was changing when its connection ended.
  *
  * A replicate client that changes attributes with all replicas there sends the change alone, without marks
  * before it, under its metadata lock. If it dies together with one replica, the replicas may differ and no
@@ -14,8 +14,10 @@
  * accusation (pending xattr) whether a copy is dirty or not, so the mark hides none.
  *
  * Locks on names (entrylk) get no mark: a healer that finds a folder dirty merges the names of all replicas,
- * and brings back names whose removal was acknowledged. Data changes are marked dirty by the client before it
- * writes. */
+ * and brings back names whose removal was acknowledged. They get a note instead, which features/index keeps
+ * (index-names.c): the next kiln-mount or kiln-heal looks up each name that only some replicas list. Stock's
+ * daemon does not know the note; a LOOKUP of the name heals the name, too. A needless note costs two listings
+ * of the folder. Data changes are marked dirty by the client before it writes. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -32,6 +34,20 @@ lock_is_of_attributes(const struct lock *l)
     return l->queue->kind == LOCK_INODE && l->start == METADATA_START && l->type == FLOCK_WRITE;
 }
 
+bool
+lock_is_of_names(const struct lock *l)
+{
+    static const char distribute[] = "dht.", healers[] = ":self-heal";
+
+    if (l->queue->kind != LOCK_ENTRY)
+        return false;
+    const char *domain = lock_queue_domain(l->queue)->name;
+    size_t len = strlen(domain);
+
+    return strncmp(domain, distribute, sizeof distribute - 1) != 0 &&
+           (len < sizeof healers || strcmp(domain + len - (sizeof healers - 1), healers) != 0);
+}
+
 static void
 marked(struct call_stack *stk)
 {
@@ -44,18 +60,34 @@ marked(struct call_stack *stk)
     graph_unpin(g);
 }
 
+/* Adds the arguments of the mark or of the note. Returns 0 or -ENOMEM. */
+static int
+fill_call(struct call_stack *stk, bool is_of_names)
+{
+    struct dict *d = dict_new(&stk->arena);
+
+    if (!d)
+        return -ENOMEM;
+    if (is_of_names) {
+        stk->call.fop = FOP_lookup;
+        stk->call.xdata = d;
+        return dict_set_int(d, DICT_KEY_DEAD_FOLDER, 1);
+    }
+    stk->call.fop = FOP_xattrop;
+    stk->call.dict = d;
+    return dict_set_text(d, dirty_key, DICT_PTR, one_of_metadata, sizeof one_of_metadata);
+}
+
 void
-unfinished_mark(struct xlator *xl, struct inode *inode)
+unfinished_mark(struct xlator *xl, struct inode *inode, bool is_of_names)
 {
     struct graph *g = xl->graph;
 
     if (!graph_pin(g)) /* the brick stops: its clients will accuse this replica */
         return;
     struct call_stack *stk = call_stack_new(marked, g);
-    if (stk && (stk->call.dict = dict_new(&stk->arena)) &&
-        !dict_set_text(stk->call.dict, dirty_key, DICT_PTR, one_of_metadata, sizeof one_of_metadata)) {
+    if (stk && !fill_call(stk, is_of_names)) {
         stk->caller.pid = PID_INTERNAL;
-        stk->call.fop = FOP_xattrop;
         stk->call.gfid = inode->gfid;
         stk->call.loc.inode = inode_ref(inode);
         call_stack_wind(stk, g->brick);

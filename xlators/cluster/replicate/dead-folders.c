@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Folders whose names a client was changing when it died.
+ *
+ * With all children there, a change of names leaves no marks (entry.c). If the client dies after it has sent
+ * the change to some children only, the name is on some children only. No application knows of the change,
+ * and a LOOKUP of the name heals it, but until then the replicas differ, and no healer that walks the index
+ * knows. Each brick knows that a client held the lock on the folder's names when its connection ended, and
+ * keeps a note (features/index/index-names.c). The next mount or healer that has all children:
+ *
+ *      ask        each child for its notes: GETXATTR kiln.dead-folders of the root
+ *      compare    the names that each child lists of a noted folder, and heal the names that some children
+ *                 do not list (heal-entry.c)
+ *      forget     the notes: LOOKUP with the number of each child's note. A brick keeps a note that another
+ *                 death has renewed meanwhile
+ *
+ * If the client that compares dies, the notes stay for the next one. A child that is missing keeps its note,
+ * and the other children, too, until all are there. If a change marks the folder meanwhile (a child went
+ * away), the marks lead all healers to the folder, as always.
+ *
+ * thread: one job for each layer at a time; `dead_folders_asked` is 0: no job; 1: a job runs; 2: and another
+ * child has come up. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "xlators/cluster/replicate/heal.h"
+
+enum { FOLDERS_MAX = 16384 };
+
+/* ---- sets of names --------------------------------------------------------------------------- */
+
+struct name_set {
+    uint64_t *hash;
+    size_t count, room;
+};
+
+struct name_sets {
+    unsigned children;
+    struct name_set of[];
+};
+
+struct name_sets *
+name_sets_new(unsigned children)
+{
+    struct name_sets *s = calloc(1, sizeof *s + children * sizeof s->of[0]);
+
+    if (s)
+        s->children = children;
+    return s;
+}
+
+void
+name_sets_free(struct name_sets *s)
+{
+    for (unsigned i = 0; s && i < s->children; i++)
+        free(s->of[i].hash);
+    free(s);
+}
+
+static uint64_t
+name_set_hash(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 0x100000001b3;
+    return hash;
+}
+
+int
+name_sets_add(struct name_sets *s, unsigned i, const char *name)
+{
+    struct name_set *set = &s->of[i];
+
+    if (set->count == set->room) {
+        size_t room = set->room ? 2 * set->room : 64;
+        uint64_t *hash = realloc(set->hash, room * sizeof *hash);
+
+        if (!hash)
+            return -ENOMEM;
+        set->hash = hash;
+        set->room = room;
+    }
+    set->hash[set->count++] = name_set_hash(name);
+    return 0;
+}
+
+static int
+hash_compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+void
+name_sets_sort(struct name_sets *s)
+{
+    for (unsigned i = 0; i < s->children; i++)
+        if (s->of[i].count)
+            qsort(s->of[i].hash, s->of[i].count, sizeof s->of[i].hash[0], hash_compare);
+}
+
+bool
+name_sets_all_have(const struct name_sets *s, const char *name)
+{
+    uint64_t hash = name_set_hash(name);
+
+    for (unsigned i = 0; i < s->children; i++)
+        if (!s->of[i].count ||
+            !bsearch(&hash, s->of[i].hash, s->of[i].count, sizeof hash, hash_compare))
+            return false;
+    return true;
+}
+
+/* ---- the notes ------------------------------------------------------------------------------- */
+
+/* As the bricks send it (index-names.c). */
+struct dead_note {
+    struct gfid gfid;
+    uint8_t number[8];
+};
+
+struct dead_notes {
+    struct dead_note *note;
+    size_t count;
+};
+
+struct dead_job {
+    struct worker_job job;
+    struct replicate *r;
+};
+
+/* Reads the notes of child i. 0 or -errno. */
+static int
+read_notes(const struct heal *h, unsigned i, struct dead_notes *out)
+{
+    struct call_stack *stk = heal_call(h, FOP_getxattr, i);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.name = dict_key_text(DICT_KEY_DEAD_FOLDERS);
+    stk->call.has_name = 1;
+    int ret = coro_call(stk, h->op.r->xl->children[i]);
+    const struct dict_pair *p = ret < 0 ? NULL : dict_find(stk->reply.dict, DICT_KEY_DEAD_FOLDERS);
+
+    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED)) {
+        out->count = p->len / sizeof *out->note;
+        out->count = out->count < FOLDERS_MAX ? out->count : FOLDERS_MAX;
+        out->note = calloc(out->count ? out->count : 1, sizeof *out->note);
+        if (out->note)
+            memcpy(out->note, p->v.bytes, out->count * sizeof *out->note);
+        else
+            ret = -ENOMEM;
+    }
+    call_stack_free(stk);
+    return ret == -ENODATA || ret == -EOPNOTSUPP ? 0 : ret < 0 ? ret : 0;
+}
+
+/* Removes the child's note about the folder, and from the list. */
+static void
+forget_note(const struct heal *h, unsigned i, struct dead_notes *notes, const struct gfid *gfid)
+{
+    for (size_t n = 0; n < notes->count; n++) {
+        struct dead_note *note = &notes->note[n];
+
+        if (!gfid_equal(&note->gfid, gfid))
+            continue;
+        struct call_stack *stk = heal_call(h, FOP_lookup, i);
+
+        if (stk && call_xdata(stk) &&
+            !dict_set_bytes(stk->call.xdata, DICT_KEY_DEAD_FOLDER_DONE, note, sizeof *note))
+            (void)coro_call(stk, h->op.r->xl->children[i]); /* else the note stays for the next healer */
+        if (stk)
+            call_stack_free(stk);
+        note->gfid = gfid_null;
+    }
+}
+
+/* Compares the folder. Returns 0 if the names are the same now, or the folder is gone; or -errno. */
+static int
+compare_folder(struct replicate *r, const struct gfid *gfid)
+{
+    struct iatt a = {.gfid = *gfid, .mode = S_IFDIR | 0755};
+    struct inode *dir = inode_link(r->xl->graph->inodes, NULL, NULL, &a);
+    struct heal h;
+
+    if (!dir)
+        return -ENOMEM;
+    heal_begin(&h, r, dir);
+    h.wants_all_names = true;
+    h.names = name_sets_new(r->count);
+    int err = h.names ? heal_entries(&h) : -ENOMEM;
+
+    if (err && h.gone == r->all)
+        err = 0;
+    name_sets_free(h.names);
+    heal_end(&h);
+    inode_unref(dir);
+    return err;
+}
+
+/* One pass over the notes of all children. */
+static void
+compare_noted(struct replicate *r)
+{
+    struct inode *root = inode_root(r->xl->graph->inodes);
+    struct dead_notes notes[REPLICAS_MAX] = {0};
+    unsigned done = 0, left = 0;
+    struct heal h;
+    int err = 0;
+
+    heal_begin(&h, r, root);
+    for_each_child (i, r->all)
+        err = err ? err : read_notes(&h, i, &notes[i]);
+    for_each_child (i, r->all) {
+        for (size_t n = 0; !err && n < notes[i].count; n++) {
+            struct gfid gfid = notes[i].note[n].gfid;
+
+            if (gfid_is_null(&gfid) || heal_must_stop(&h))
+                continue;
+            if (compare_folder(r, &gfid)) {
+                left++;
+                continue;
+            }
+            done++;
+            for_each_child (k, r->all)
+                forget_note(&h, k, &notes[k], &gfid);
+        }
+    }
+    if (done || left)
+        log_event(LOG_INFO, r->xl, "replicate-dead-folders",
+                  "compared the names of %u folders that a client was changing when it died; %u wait", done,
+                  left);
+    for_each_child(i, r->all) free(notes[i].note);
+    heal_end(&h);
+    inode_unref(root);
+}
+
+static void
+dead_job_go(void *arg)
+{
+    struct dead_job *job = arg;
+    struct replicate *r = job->r;
+    struct graph *graph = r->xl->graph;
+
+    do {
+        atomic_store(&r->dead_folders_asked, 1);
+        if (atomic_load(&r->up) == r->all)
+            compare_noted(r);
+    } while (atomic_fetch_sub(&r->dead_folders_asked, 1) > 1);
+    free(job);
+    graph_unpin(graph);
+}
+
+static void
+dead_job_run(struct worker_job *work)
+{
+    struct dead_job *job = caa_container_of(work, struct dead_job, job);
+    struct graph *graph = job->r->xl->graph;
+
+    if (!op_run(dead_job_go, job))
+        return;
+    atomic_store(&job->r->dead_folders_asked, 0); /* no memory: the next child that comes up asks again */
+    free(job);
+    graph_unpin(graph);
+}
+
+void
+dead_folders_ask(struct replicate *r)
+{
+    if (atomic_load(&r->up) != r->all || !(xlator_brick_facts(r->xl) & BRICK_NAME_NOTES))
+        return;
+    if (atomic_fetch_or(&r->dead_folders_asked, 2))
+        return; /* the running job looks again */
+    struct dead_job *job = calloc(1, sizeof *job);
+
+    if (!job || !graph_pin(r->xl->graph)) {
+        free(job);
+        atomic_store(&r->dead_folders_asked, 0);
+        return;
+    }
+    job->job.run = dead_job_run;
+    job->r = r;
+    worker_post(&job->job);
+}
