@@ -203,6 +203,22 @@ heal_gfid_locked(struct xlator *xl, const struct call_stack *stk, struct looking
     return posix_obj_stat(&l->obj, &l->st); /* its link count has changed */
 }
 
+/* The object's gfid belongs to another object. If the object is an empty file without a handle, the brick
+ * died while it created the file, and a heal has made the file anew under another name: the remains go,
+ * because no heal can remove them (-ENOENT). Otherwise the object is answered as it is. */
+static int
+handle_is_taken(struct xlator *xl, struct looking *l)
+{
+    bool is_remains = S_ISREG(l->st.st_mode) && l->st.st_size == 0 && l->st.st_nlink == 1 &&
+                      !is_in_the_making(&l->st);
+    int r = is_remains ? posix_obj_unlink(&l->obj, 0) : 0;
+
+    log_event(LOG_WARNING, xl, "posix-handle-taken", "%s/%s has the gfid %s of another object%s%s",
+              GFID(&l->parent->gfid), l->name, GFID(&l->gfid), is_remains ? ": " : "",
+              !is_remains ? "" : r < 0 ? strerror(-r) : "an empty file of a dead process, removed");
+    return is_remains && r == 0 ? -ENOENT : 0;
+}
+
 /* Looks again with the locks held, and heals an incomplete object. */
 static int
 look_with_locks(struct xlator *xl, const struct call_stack *stk, struct looking *l)
@@ -220,11 +236,8 @@ look_with_locks(struct xlator *xl, const struct call_stack *stk, struct looking 
     if (r < 0)
         return r;
     r = posix_handle_heal(&l->obj, &l->gfid, &l->st, &l->parent->gfid, l->name);
-    if (r == -EEXIST) {
-        log_event(LOG_WARNING, xl, "posix-handle-taken", "%s/%s has the gfid %s of another object",
-                  GFID(&l->parent->gfid), l->name, GFID(&l->gfid));
-        return 0;
-    }
+    if (r == -EEXIST)
+        return handle_is_taken(xl, l);
     if (r < 0)
         return r;
     /* The inode's knowledge may be about another object, which had this handle and was removed. */

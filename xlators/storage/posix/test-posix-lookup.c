@@ -75,6 +75,32 @@ START_TEST(lookup_heals_handles)
 }
 END_TEST
 
+/* A process that died in a CREATE leaves an empty file with a gfid, but no handle. A heal makes it anew. */
+START_TEST(the_remains_of_a_dead_create_are_removed)
+{
+    struct inode *f = make(FOP_create, w.root, "f");
+    struct gfid g = f->gfid;
+    static const char *const names[] = {"empty", "full"};
+
+    for (int i = 0; i < 2; i++) {
+        int fd = openat(w.p->brick_fd, names[i], O_CREAT | O_WRONLY, 0600);
+
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(fsetxattr(fd, "trusted.gfid", &g, sizeof g, 0), 0);
+        ck_assert_int_eq(write(fd, "bytes", 5 * (size_t)i), 5 * i);
+        close(fd);
+    }
+    ck_assert_int_eq(find(w.root, "empty", NULL), 0); /* it may be in the making */
+    usleep(1100000);
+    ck_assert_int_eq(find(w.root, "empty", NULL), -ENOENT);
+    ck_assert_int_eq(faccessat(w.p->brick_fd, "empty", F_OK, 0), -1);
+    ck_assert_int_eq(find(w.root, "full", NULL), 0);
+    ck_assert_int_eq(find(w.root, "f", NULL), 0);
+    ck_assert_int_eq(find_gfid(&g, NULL), 0);
+    inode_unref(f);
+}
+END_TEST
+
 START_TEST(lookup_gives_the_proposed_gfid_to_an_object_without_one)
 {
     struct gfid g = fresh_gfid();
@@ -456,6 +482,7 @@ test_suite(void)
     tcase_add_test(names, lookup_answers_missing_names_and_gfids_with_errors);
     tcase_add_test(names, a_lookup_that_succeeds_has_a_dict);
     tcase_add_test(names, lookup_heals_handles);
+    tcase_add_test(names, the_remains_of_a_dead_create_are_removed);
     tcase_add_test(names, lookup_gives_the_proposed_gfid_to_an_object_without_one);
     tcase_add_test(names, objects_60_folders_deep_can_be_changed_and_removed);
     tcase_add_test(names, setattr_changes_the_mode_of_a_directory);
