@@ -3,7 +3,8 @@
 #
 # A client dies in a rename that replaces a file of another subvolume, after the LINK or after the RENAME. The new name then
 # hides another file's name on a brick. kiln-mount settles the name when it is looked up or its folder is listed, also after
-# a restart of the brick: once the name is removed, it does not come back. Complete renames leave no notes on the bricks.
+# a restart of the brick, and a mount that begins settles all such names: once the name is removed, it does not come back.
+# Complete renames leave no notes on the bricks.
 #
 # A client dies after it has renamed a folder on one subvolume only. The name that is looked up first becomes the folder's
 # name on all subvolumes, and the folder has no second name.
@@ -128,6 +129,14 @@ is "$(cat "$mnt/f/$new")" replaced "after a restart of the brick and the removal
 rm "$mnt/f/$new"
 t "neither name comes back" has_no_name "$new"
 t "the notes are gone" notes_are_gone
+
+begin 1
+dead_rename link
+mount_kiln v "$T/next"
+t "a mount that begins settles the name without a LOOKUP" wait_for 60 "the notes to go" notes_are_gone
+t_not "the second name is gone from the file's brick" test -e "${bricks[0]}/f/$new"
+is "$(cat "$mnt/f/$new" "$mnt/f/$old")" $'replaced\nrenamed' "both names lead to their own files"
+mount_end "$T/next"
 
 begin none
 dead_rename link

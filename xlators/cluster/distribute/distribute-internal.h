@@ -80,6 +80,7 @@ struct dist {
     _Atomic uint32_t commit; /* the volume's commit hash */
     _Atomic uint64_t space_asked_ns;
     _Atomic uint64_t events;
+    atomic_uint settle_asked; /* settle.c */
     pthread_mutex_t lock; /* guards has_told, refuses, told, space and the layout of each struct place */
     bool told_any;
     enum child_event told;
@@ -339,6 +340,8 @@ const char *settle_note_of(const struct op *o, const struct call_stack *stk);
 const char *settle_name_text(const struct op *o, const struct loc *loc);
 /* Acts on the note about a name. Returns whether the name may lead to another object now. */
 bool settle_note(const struct op *o, struct inode *parent, const char *name, const char *note);
+/* Settles all noted names in the background, if all children are up. Any thread, in a read section. */
+void settle_all_soon(struct dist *d);
 /* Settles the names in a reply to OPENDIR. */
 void settle_listed(const struct op *o, struct inode *folder, const struct call_stack *opened);
 

@@ -151,6 +151,8 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     pthread_mutex_unlock(&d->lock);
     if (event == CHILD_UP && d->count > 1)
         space_ask_one(d, i);
+    if (event == CHILD_UP || event == CHILD_SOME_UP)
+        settle_all_soon(d);
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN || event == CHILD_CONNECTING)
         xlator_tell_parent(xl, event);
     else if (has_news)

@@ -5,7 +5,8 @@
  * The LINK of D on S_c, or the RENAME to D there, leaves a note on the bricks of S_c before it changes the
  * name (features/index/index-names.c). The note goes with the unlock of the file, after the replaced file is
  * gone. If the client dies before that, the note stays, and each client that meets it in a LOOKUP of D or S,
- * or in an OPENDIR of D's folder, settles D:
+ * or in an OPENDIR of D's folder, settles D. So does each client that begins, or gets a lost subvolume back,
+ * as soon as it has all subvolumes (GETXATTR kiln.name-notes of the root):
  *
  *   1. Lock of D on D_h. While it is not free, the rename may be under way, so there is nothing to settle.
  *   2. LOOKUP of D on all subvolumes.
@@ -14,6 +15,9 @@
  *      removed from S_c. The file keeps its name S.
  *      Otherwise the note is out of date: a brick was down when the rename ended.
  *   4. The note is removed.
+ *
+ * Thread: one job for each layer settles all noted names; struct dist's settle_asked is 0: no job; 1: a job
+ * runs; 2: and another subvolume has come up.
  *
  * A client that dies between any two of these steps leaves the note, and the next client settles D. If a
  * subvolume that may have a file named D does not answer, the note stays, too. No step removes the last name
@@ -24,8 +28,10 @@
  * another client, whose kernel remembers S, removes or renames S without a LOOKUP before D is settled. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "event/worker.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
@@ -245,4 +251,103 @@ settle_listed(const struct op *o, struct inode *folder, const struct call_stack 
             return; /* a peer's bytes, without an end */
         settle_new_name(o, folder, names + at, LOCK_WAIT);
     }
+}
+
+/* ---- all noted names ------------------------------------------------------------------------- */
+
+struct settle_job {
+    struct worker_job job;
+    struct dist *d;
+};
+
+/* Settles each name in "GFID/NAME", ..., each with its NUL. */
+static void
+settle_texts(const struct op *o, const char *texts, uint32_t size)
+{
+    for (uint32_t at = 0; at < size;) {
+        size_t len = strnlen(texts + at, size - at);
+
+        if (len == size - at)
+            return;
+        settle_other(o, texts + at);
+        at += (uint32_t)len + 1;
+    }
+}
+
+static void
+settle_noted_on(const struct op *o, unsigned child)
+{
+    struct inode *root = inode_root(o->d->xl->graph->inodes);
+    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_getxattr), root);
+
+    inode_unref(root);
+    if (!stk)
+        return;
+    stk->call.name = dict_key_text(DICT_KEY_NAME_NOTES);
+    stk->call.has_name = 1;
+    int ret = dist_call_at(o, child, stk);
+    const struct dict_pair *p = ret < 0 ? NULL : dict_find(stk->reply.dict, DICT_KEY_NAME_NOTES);
+
+    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED))
+        settle_texts(o, p->v.bytes, p->len);
+    call_stack_free(stk);
+}
+
+static void
+settle_go(void *arg)
+{
+    struct settle_job *job = arg;
+    struct dist *d = job->d;
+    struct graph *graph = d->xl->graph;
+
+    do {
+        struct call_stack *stk = coro_call_new();
+
+        atomic_store(&d->settle_asked, 1);
+        if (!stk)
+            continue;
+        stk->caller.pid = PID_INTERNAL;
+        struct op o = dist_op_of(d->xl, stk);
+
+        for (unsigned i = 0; i < d->count && children_all_up(d); i++) {
+            if (settle_has_notes(&o, i))
+                settle_noted_on(&o, i);
+        }
+        call_stack_free(stk);
+    } while (atomic_fetch_sub(&d->settle_asked, 1) > 1);
+    free(job);
+    graph_unpin(graph);
+}
+
+static void
+settle_run(struct worker_job *work)
+{
+    struct settle_job *job = caa_container_of(work, struct settle_job, job);
+    struct graph *graph = job->d->xl->graph;
+    struct coroutine *c;
+
+    if (!coroutine_new(coro_stacks(), settle_go, job, &c)) {
+        coroutine_resume(c);
+        return;
+    }
+    atomic_store(&job->d->settle_asked, 0); /* no memory: a LOOKUP settles the names */
+    free(job);
+    graph_unpin(graph);
+}
+
+void
+settle_all_soon(struct dist *d)
+{
+    if (d->count == 1 || !children_all_up(d) || atomic_fetch_or(&d->settle_asked, 2))
+        return;
+    struct settle_job *job = calloc(1, sizeof *job);
+
+    if (!job || !graph_pin(d->xl->graph)) {
+        free(job);
+        atomic_store(&d->settle_asked, 0);
+        return;
+    }
+    job->job.run = settle_run;
+    job->d = d;
+    worker_post(&job->job);
 }

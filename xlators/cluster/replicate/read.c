@@ -202,6 +202,51 @@ pathinfo_go(struct op *op)
     reply_read(op, err);
 }
 
+/* Joins the notes about renames (features/index), which only some children may have. */
+static int
+join_name_notes(struct op *op, const struct fan *f)
+{
+    struct dict *d = reply_dict(op->stk);
+    uint32_t size = 0;
+
+    for (int writes = 0; writes < 2; writes++) {
+        uint8_t *all = writes ? arena_alloc(&op->stk->arena, size ? size : 1) : NULL;
+
+        if (writes && (!all || !d))
+            return -ENOMEM;
+        if (writes && !size)
+            return -ENODATA;
+        size = 0;
+        for_each_child (i, f->good) {
+            const struct dict_pair *p = dict_find(f->stk[i]->reply.dict, DICT_KEY_NAME_NOTES);
+
+            if (!p || (p->type != DICT_PTR && p->type != DICT_UNTYPED))
+                continue;
+            if (writes)
+                memcpy(all + size, p->v.bytes, p->len);
+            size += p->len;
+        }
+        if (writes && dict_set_bytes(d, DICT_KEY_NAME_NOTES, all, size))
+            return -ENOMEM;
+    }
+    op->stk->reply.op_ret = (int32_t)size;
+    return 0;
+}
+
+static void
+name_notes_go(struct op *op)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, atomic_load(&op->r->up))
+        fan_wind(&f, op, i, op_fork(op, i));
+    fan_wait(&f);
+    int err = f.good ? join_name_notes(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
+    fan_end(&f);
+    reply_read(op, err);
+}
+
 void
 getxattr_go(struct op *op)
 {
@@ -211,6 +256,8 @@ getxattr_go(struct op *op)
         lockinfo_go(op);
     else if (is_pathinfo(name))
         pathinfo_go(op);
+    else if (name && strcmp(name, dict_key_text(DICT_KEY_NAME_NOTES)) == 0)
+        name_notes_go(op);
     else if (is_for_all(name))
         all_go(op);
     else if (!split_get(op))

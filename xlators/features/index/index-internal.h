@@ -124,6 +124,7 @@ xl_verdict index_names_unlink(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_names_lookup(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_names_opendir(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_names_dead(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.dead-folders */
+xl_verdict index_names_list(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.name-notes */
 xl_verdict index_names_inodelk(struct xlator *xl, struct call_stack *stk); /* a complete fop */
 
 /* index-readdir.c */

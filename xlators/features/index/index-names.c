@@ -26,7 +26,8 @@
  *      LOOKUP, INODELK   NAME_NOTE_DONE: GFID/NAME of the new name    removes the notes
  *      LOOKUP    DEAD_FOLDER, by the brick's own locks     keeps the note of the folder
  *      LOOKUP    DEAD_FOLDER_DONE: gfid and number         removes that note, unless the number is another
- * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder.
+ * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder. The value of the
+ * xattr kiln.name-notes is GFID/NAME of each new name that has a note, each with its NUL.
  *
  * A note is written before the change reaches storage, and removed if the change fails, so no unfinished
  * change lacks its note. A note may outlive its rename if the brick was down at the end: a client that finds
@@ -517,13 +518,14 @@ index_names_lookup(struct xlator *xl, struct call_stack *stk)
     return frame_push(stk, xl, asked_name_cb) ? XL_PASS : -ENOMEM;
 }
 
-/* Appends the names of the directory that have a note. Returns the number of bytes. */
+/* Appends the new names of the directory that have a note; of all directories, with their gfids, if `folder`
+ * is NULL. Returns the number of bytes. */
 static uint32_t
 list_noted_names(struct index_private *priv, const struct gfid *folder, char out[LISTED_BYTES_MAX])
 {
     int fd = openat(priv->base_fd, NOTES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    char path[INDEX_PATH_MAX], prefix[GFID_TEXT_SIZE];
+    char path[INDEX_PATH_MAX], prefix[GFID_TEXT_SIZE] = "", text[GFID_TEXT_SIZE + FOP_NAME_MAX + 1];
     struct name_note note;
     struct dirent *e;
     uint32_t used = 0;
@@ -533,18 +535,21 @@ list_noted_names(struct index_private *priv, const struct gfid *folder, char out
             close(fd);
         return 0;
     }
-    gfid_text(folder, prefix);
+    if (folder)
+        gfid_text(folder, prefix);
     while ((e = readdir(dir))) {
-        if (strncmp(e->d_name, prefix, GFID_TEXT_SIZE - 1) != 0)
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
             continue;
         snprintf(path, sizeof path, NOTES_DIR "/%.100s", e->d_name);
         if (!note_read_at(priv, path, &note) || note.kind == NOTE_FROM)
             continue;
-        size_t len = strlen(note.own.name) + 1;
+        snprintf(text, sizeof text, "%s%s%s", folder ? "" : GFID(&note.own.dir), folder ? "" : "/",
+                 note.own.name);
+        size_t len = strlen(text) + 1;
 
         if (used + len > LISTED_BYTES_MAX)
             break;
-        memcpy(out + used, note.own.name, len);
+        memcpy(out + used, text, len);
         used += (uint32_t)len;
     }
     closedir(dir);
@@ -571,4 +576,24 @@ index_names_opendir(struct xlator *xl, struct call_stack *stk)
     if (!has_notes(xl) || !dict_has(stk->call.xdata, DICT_KEY_NAME_NOTE) || !stk->call.loc.inode)
         return XL_PASS;
     return frame_push(stk, xl, asked_folder_cb) ? XL_PASS : -ENOMEM;
+}
+
+xl_verdict
+index_names_list(struct xlator *xl, struct call_stack *stk)
+{
+    struct dict *dict = reply_dict(stk);
+    char *names = arena_alloc(&stk->arena, LISTED_BYTES_MAX);
+
+    if (!index_may_use(&stk->caller))
+        return -EACCES;
+    if (!dict || !names)
+        return -ENOMEM;
+    uint32_t len = has_notes(xl) ? list_noted_names(index_private(xl), NULL, names) : 0;
+
+    if (!len)
+        return -ENODATA;
+    if (dict_set_bytes(dict, DICT_KEY_NAME_NOTES, names, len))
+        return -ENOMEM;
+    stk->reply.op_ret = (int32_t)len;
+    return XL_DONE;
 }

@@ -405,6 +405,8 @@ index_getxattr(struct xlator *xl, struct call_stack *stk)
         return get_count(xl, stk, key, INDEX_XATTROP);
     case DICT_KEY_XATTROP_DIRTY_COUNT:
         return get_count(xl, stk, key, INDEX_DIRTY);
+    case DICT_KEY_NAME_NOTES:
+        return index_names_list(xl, stk);
     case DICT_KEY_DEAD_FOLDERS:
         return index_names_dead(xl, stk);
     default:
