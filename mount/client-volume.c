@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "rpc/transport/tls-options.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
@@ -100,12 +99,12 @@ client_is_brick(const struct volfile_section *s)
     return strcmp(s->type, "protocol/client") == 0;
 }
 
-/* The address of the brick, and how the client logs in and encrypts. A running layer cannot change these. */
+/* The address of the brick, and how the client logs in. A running layer cannot change these. */
 static bool
 is_same_brick(const struct volfile_section *a, const struct volfile_section *b)
 {
     static const char *const keys[] = {"remote-host", "remote-port", "remote-subvolume", "username",
-                                       "password", TLS_OPTION_KEYS};
+                                       "password"};
     bool is_same = true;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

@@ -46,7 +46,7 @@ struct rpc_client {
     const struct rpc_client_ops *ops;
     void *arg;
     char *name, *host, *path;
-    struct dial_target where;
+    struct dial_target where; /* its `tls` is under the lock */
     unsigned retry_min_ms, retry_max_ms, tick_ms;
     bool is_trusted, is_inside;
     struct conn *paused; /* a reference; of rpc_client_pause() */
@@ -58,6 +58,7 @@ struct rpc_client {
     struct conn *ended;   /* the ended connection, while CLIENT_ENDED is set, and its path */
     struct fop_path *ended_path;
     struct dialler dialler;
+    struct tls_config *lent_tls; /* a reference: lent to the latest attempt to connect */
     struct timer retry;
     uint16_t redirect_port; /* 0: none */
     bool is_dropped;        /* this connection is being dropped, and the reason is logged already */

@@ -47,6 +47,7 @@ client_free(struct rpc_client *c)
     free(c->host);
     free(c->path);
     tls_config_unref(c->where.tls);
+    tls_config_unref(c->lent_tls);
     free(c);
 }
 
@@ -81,6 +82,10 @@ dial_locked(struct rpc_client *c)
     c->redirect_port = 0;
     if (where.port == TLS_MANAGEMENT_PORT) /* as stock, by the number alone (gluster11 4.1) */
         where.tls = tls_management();
+    tls_config_unref(c->lent_tls);
+    c->lent_tls = where.tls;
+    if (where.tls)
+        tls_config_ref(where.tls);
     set_state_locked(c, CLIENT_CONNECTING);
     dialler_start(&c->dialler, &where);
 }
@@ -371,6 +376,30 @@ rpc_client_set_timeouts(struct rpc_client *c, unsigned ping_timeout_s, unsigned 
 {
     atomic_store(&c->ping_timeout_s, ping_timeout_s);
     atomic_store(&c->call_timeout_s, call_timeout_s ? call_timeout_s : RPC_CALL_WAITS);
+}
+
+void
+rpc_client_set_tls(struct rpc_client *c, struct tls_config *tls)
+{
+    if (tls)
+        tls_config_ref(tls);
+    pthread_mutex_lock(&c->lock);
+    struct tls_config *before = c->where.tls;
+
+    c->where.tls = tls;
+    c->failures = 0;
+    pthread_mutex_unlock(&c->lock);
+    tls_config_unref(before);
+    if (!timer_stop(&c->retry))
+        return;
+    pthread_mutex_lock(&c->lock); /* the timer's reference goes to the attempt */
+    bool is_due = state_locked(c) == CLIENT_BACKING_OFF;
+
+    if (is_due)
+        dial_locked(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!is_due)
+        client_unref(c);
 }
 
 bool

@@ -101,6 +101,10 @@ void rpc_client_close(struct rpc_client *c);
 
 /* Changes the timeouts of the options: the ping's at once, the calls' for future calls. Any thread. */
 void rpc_client_set_timeouts(struct rpc_client *c, unsigned ping_timeout_s, unsigned call_timeout_s);
+/* Encrypts later connections with `tls`, of which the client takes a reference, or does not (NULL). The
+ * present connection stays. A client that waits for the next attempt to connect tries at once. Not from a
+ * timer, nor while rpc_client_close() runs. */
+void rpc_client_set_tls(struct rpc_client *c, struct tls_config *tls);
 
 /* Declares the handshake successful. False: the connection has been lost meanwhile. From `connected` or a
  * handshake call's reply. */

@@ -39,9 +39,19 @@ t "another volume is mounted" mounts open "$T/open"
 exec 7>"$kilnm/held"
 echo before >&7
 
+# An application that writes files all the time
+(n=0; while [[ ! -e $T/stop ]]; do echo "$n" >"$kilnm/file-$n" || exit 1; n=$((n + 1)); done) 2>"$T/writer.err" &
+writer=$!
+is_writing() { [[ -e $kilnm/file-$((${1:-0} + 5)) ]]; }
+wait_for 60 "the writer to begin" is_writing
 t "kiln volume set web tls on" kiln volume set web tls on
 is_encrypted() { grep -q 'TLS connection to .*CN=node1' "$T/log/kiln-mount-kilnm.log" && echo x >"$kilnm/probe"; }
 t_here "the open mount goes on with TLS" wait_for 120 "the mount to use TLS" is_encrypted
+written=$(ls "$kilnm" | grep -c '^file-')
+t "the writer goes on" wait_for 60 "more files" is_writing "$written"
+touch "$T/stop"
+t_here "the writer got no error" wait "$writer"
+t "the mount needed no other graph" test "$(grep -c 'mount-switched\|mount-change-not-followed' "$T/log/kiln-mount-kilnm.log")" -eq 0
 t "the open file is written" bash -c "echo after >&7"
 exec 7>&-
 is "$(xargs <"$kilnm/held")" "before after" "the open file has what was written before and after the change"

@@ -840,6 +840,36 @@ client_start(struct xlator *xl)
 }
 
 /* Other options are read at each call. */
+/* Takes over how the next connection is encrypted. Calls that wait for this brick then go on. They could not
+ * if the mount had to make a new graph for that. */
+static void
+take_tls(struct client *c, struct brick_peer *peer)
+{
+    const struct client_conf *conf = xlator_conf(c->xl);
+    struct tls_config *now = conf->tls.is_on ? tls_options_config(&conf->tls) : NULL;
+    struct reason why = {""};
+    bool is_same = now && c->tls ? tls_config_is_same(now, c->tls) : !now && !c->tls;
+    int err = conf->tls.is_on && !now ? -ENOMEM : 0;
+
+    if (!err && !is_same && now)
+        err = tls_config_load(now, &why);
+    if (err)
+        log_event(LOG_ERROR, c->xl, "client-tls-not-changed", "connections are encrypted as before: %s",
+                  *why.text ? why.text : strerror(-err));
+    if (err || is_same) {
+        tls_config_unref(now);
+        return;
+    }
+    struct tls_config *before = c->tls;
+
+    c->tls = now;
+    if (peer)
+        rpc_client_set_tls(brick_peer_client(peer), now);
+    tls_config_unref(before);
+    log_event(LOG_INFO, c->xl, "client-tls-changed", "the next connection is %s",
+              now ? "encrypted" : "not encrypted");
+}
+
 static void
 client_reconfigured(struct xlator *xl, const void *old)
 {
@@ -851,6 +881,7 @@ client_reconfigured(struct xlator *xl, const void *old)
     if (peer)
         rpc_client_set_timeouts(brick_peer_client(peer), (unsigned)conf->ping_timeout_s,
                                 (unsigned)conf->call_timeout_s);
+    take_tls(c, peer);
 }
 
 static void
@@ -936,7 +967,6 @@ client_dump(struct xlator *xl, struct dump *d)
 const struct xlator_type protocol_client_xlator = {
     .name = "protocol/client",
     .options = client_options,
-    .at_start = (const char *const[]){TLS_OPTION_KEYS, NULL},
     .conf_size = sizeof(struct client_conf),
     .ops = &(const struct xlator_ops){.any = client_any},
     .keeps = KEEPS(CTX_FD),
