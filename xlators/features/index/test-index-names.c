@@ -66,7 +66,7 @@ touch(const char *path)
 static void
 notes_setup(void)
 {
-    char command[512];
+    char command[640];
 
     storage_fails = 0;
     strcpy(brick, "/tmp/kiln-test-names-XXXXXX");
