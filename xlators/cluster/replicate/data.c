@@ -126,6 +126,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
 
     *outcome = (struct hold_outcome){
         .failed = t.failed | w->unrecorded,
+        .why = t.why,
         .has_changed = fan_done(&f),
         .may_wait = c->is_write || c->is_sync};
     if (t.is_in_vain)

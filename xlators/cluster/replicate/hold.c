@@ -140,10 +140,10 @@ hold_marks_after(struct op *op, struct hold *h)
     struct fan f;
 
     if (!good)
-        return -ENOTCONN;
+        return h->why ? -h->why : -ENOTCONN;
     if (h->has_changed && !(op_has_quorum(op, good) && good & h->readable))
         /* too few or only stale copies are left, and must not accuse others: their dirty marks stay */
-        return -ENOTCONN;
+        return h->why ? -h->why : -ENOTCONN;
     m.accused = h->has_changed ? op->r->all & ~good & ~h->accused : h->accused;
     m.about.count[CHANGE_DATA] = h->has_changed ? 1 : (uint32_t)-1;
     m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
@@ -511,6 +511,7 @@ hold_take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
     h->has_changed = false;
     forget_writes(h);
     h->locked = h->failed = h->accused = h->readable = 0;
+    h->why = 0;
     h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
     h->until_ns = clock_mono_ns() + kept_ms(h) * KEPT_TIMES_MAX * UINT64_C(1000000);
@@ -584,6 +585,7 @@ static void
 note_outcome(struct replicate *r, struct hold *h, const struct hold_outcome *o)
 {
     h->failed |= o->failed;
+    h->why = o->why ? replica_worse_errno(h->why, o->why) : h->why;
     h->has_changed |= o->has_changed;
     if (o->was_synced && cds_list_empty(&h->writers))
         forget_writes(h);

@@ -136,6 +136,7 @@ struct hold {
     child_set had_none, had_less;      /* children whose file ended exactly at append_start, or before */
     bool is_pinned;   /* this hold has pinned the graph */
     child_set locked, failed;
+    int why;            /* errno (positive) of the children in `failed`; 0: none */
     child_set accused;  /* file data only: children that were missing when the lock was taken */
     child_set readable; /* file data only: children with a good copy when the lock was taken */
     uint32_t generation;                            /* the layer's generation when the lock was taken */
@@ -365,6 +366,7 @@ void hold_init(struct hold *h, struct repl_inode *ri, bool is_of_attributes);
 int hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w);
 struct hold_outcome {
     child_set failed;
+    int why; /* errno (positive) of these children; 0: none */
     bool has_changed, is_unsynced, was_synced, may_wait; /* may_wait: keep the lock for the next writer */
     bool breaks_append;           /* a change other than a write, or an incomplete write */
     child_set had_none, had_less; /* children whose file ended at the writer's append_start, or before that */

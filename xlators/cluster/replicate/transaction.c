@@ -496,7 +496,8 @@ transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const vo
     return err;
 }
 
-/* A child that succeeded, but whose reply did not fit into memory, has not failed. */
+/* A child that succeeded, but whose reply did not fit into memory, has not failed. A child that wrote a part
+ * only has no space for the rest. */
 int
 transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const struct fan *f, unsigned i))
 {
@@ -512,17 +513,18 @@ transaction_judge(struct transaction *t, struct fan *f, bool (*has_failed)(const
             continue;
         if (f->ret[i] < 0)
             failed |= f->ret[i] == -ENOTEMPTY && t->what == CHANGE_ENTRY ? 0 : CHILD(i);
-        else if (has_failed && has_failed(f, i))
+        else if (has_failed && has_failed(f, i)) {
             failed |= CHILD(i);
+            t->why = ENOSPC;
+        }
     }
+    t->why = fan_errno(f) ? replica_worse_errno(t->why, fan_errno(f)) : t->why;
     t->failed |= failed;
     child_set done = fan_done(f) & ~failed;
     if (op_has_quorum(t->op, done) && is_good_on(t, done))
         return f->good & ~failed ? 0 : -ENOMEM; /* done, but no reply is complete */
-    int err = fan_errno(f);
-
     t->is_in_vain = true;
-    return err ? -err : -ENOTCONN;
+    return quorum_errno(t);
 }
 
 /* Returns the accusations to add or take back, and the name, whose index entry leads healers to it. */
