@@ -8,8 +8,8 @@
  * keeps a note (features/index/index-names.c). The next mount or healer that has all children:
  *
  *      ask        each child for its notes: GETXATTR kiln.dead-folders of the root
- *      compare    the names that each child lists of a noted folder, and heal the names that some children
- *                 do not list (heal-entry.c)
+ *      compare    all names of a noted folder and heal those that differ; of a large folder, only the names
+ *                 that some children do not list (heal-entry.c)
  *      forget     the notes: LOOKUP with the number of each child's note. A brick keeps a note that another
  *                 death has renewed meanwhile
  *
@@ -26,7 +26,9 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/heal.h"
 
-enum { FOLDERS_MAX = 16384 };
+/* LOOKED_UP_MAX: of a folder with fewer names each name is looked up. This finds a name that leads to
+ * different objects, too: the rest of a rename over an existing name. */
+enum { FOLDERS_MAX = 16384, LOOKED_UP_MAX = 10000 };
 
 /* ---- sets of names --------------------------------------------------------------------------- */
 
@@ -108,7 +110,7 @@ name_sets_all_have(const struct name_sets *s, const char *name)
     uint64_t hash = name_set_hash(name);
 
     for (unsigned i = 0; i < s->children; i++)
-        if (!s->of[i].count ||
+        if (s->of[i].count < LOOKED_UP_MAX ||
             !bsearch(&hash, s->of[i].hash, s->of[i].count, sizeof hash, hash_compare))
             return false;
     return true;
