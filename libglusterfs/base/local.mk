@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/histogram.c libglusterfs/base/histogram.h \
+libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/hash.h libglusterfs/base/histogram.c libglusterfs/base/histogram.h \
 	libglusterfs/base/lock-order.h libglusterfs/base/probe.h \
 	libglusterfs/base/moment.h libglusterfs/base/own-dir.c libglusterfs/base/own-dir.h \
 	libglusterfs/base/parcel.c libglusterfs/base/parcel.h \

@@ -112,11 +112,10 @@ back_off_locked(struct rpc_client *c)
     timer_start(&c->retry, retry_delay_ms(c));
 }
 
+/* The timer's reference goes to the attempt, or is dropped. */
 static void
-retry_due(struct timer *t)
+retry_now(struct rpc_client *c)
 {
-    struct rpc_client *c = caa_container_of(t, struct rpc_client, retry);
-
     pthread_mutex_lock(&c->lock);
     bool is_due = state_locked(c) == CLIENT_BACKING_OFF;
 
@@ -125,6 +124,12 @@ retry_due(struct timer *t)
     pthread_mutex_unlock(&c->lock);
     if (!is_due)
         client_unref(c);
+}
+
+static void
+retry_due(struct timer *t)
+{
+    retry_now(caa_container_of(t, struct rpc_client, retry));
 }
 
 static void
@@ -390,16 +395,8 @@ rpc_client_set_tls(struct rpc_client *c, struct tls_config *tls)
     c->failures = 0;
     pthread_mutex_unlock(&c->lock);
     tls_config_unref(before);
-    if (!timer_stop(&c->retry))
-        return;
-    pthread_mutex_lock(&c->lock); /* the timer's reference goes to the attempt */
-    bool is_due = state_locked(c) == CLIENT_BACKING_OFF;
-
-    if (is_due)
-        dial_locked(c);
-    pthread_mutex_unlock(&c->lock);
-    if (!is_due)
-        client_unref(c);
+    if (timer_stop(&c->retry))
+        retry_now(c);
 }
 
 bool

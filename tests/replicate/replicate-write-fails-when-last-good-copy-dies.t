@@ -66,6 +66,7 @@ goes_in_the_middle() {
     disown "$pid" # bash would report that it was killed
     said=$(one "$kind" "$mnt/$kind" "$pid" "${bricks[1]}/$kind")
     is "$said" ENOTCONN "$vol: $kind fails when the good copy dies during it"
+    wait_for 60 "the killed daemon to release its pid file" process_gone "$pid"
     unset "daemon_pid[$(daemon_of 0)]"
     wait_for 240 "the others" children_up $((${#bricks[@]} - 1))
     daemon_start "$(daemon_of 0)"

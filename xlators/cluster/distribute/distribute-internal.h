@@ -34,6 +34,7 @@
 #ifndef KILN_DISTRIBUTE_INTERNAL_H
 #define KILN_DISTRIBUTE_INTERNAL_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -42,6 +43,7 @@
 #include "graph/graph.h"
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
+#include "xlators/cluster/errand.h"
 #include "xlators/cluster/distribute/hash.h"
 #include "xlators/cluster/distribute/layout.h"
 
@@ -80,7 +82,7 @@ struct dist {
     _Atomic uint32_t commit; /* the volume's commit hash */
     _Atomic uint64_t space_asked_ns;
     _Atomic uint64_t events;
-    atomic_uint settle_asked; /* settle.c */
+    struct errand settling; /* settle.c */
     pthread_mutex_t lock; /* guards has_told, refuses, told, space and the layout of each struct place */
     bool told_any;
     enum child_event told;
@@ -161,6 +163,14 @@ struct call_stack *dist_call_put_bytes(struct call_stack *stk, enum dict_key key
 struct call_stack *dist_call_put_gfid(struct call_stack *stk, enum dict_key key, const struct gfid *gfid);
 /* Copies the caller's arguments and xdata: coro_call_fork(). */
 struct call_stack *dist_call_copy(const struct op *o);
+
+/* Returns whether a call about a name has succeeded or has found no such name. After a removal the name is
+ * gone then. */
+static inline bool
+dist_is_definite(int ret)
+{
+    return ret >= 0 || ret == -ENOENT || ret == -ESTALE;
+}
 
 /* Winds the call to child `i` and waits. Returns as coro_call(); -ENOMEM for NULL. */
 int dist_call_at(const struct op *o, unsigned i, struct call_stack *stk);
@@ -340,8 +350,8 @@ const char *settle_note_of(const struct op *o, const struct call_stack *stk);
 const char *settle_name_text(const struct op *o, const struct loc *loc);
 /* Acts on the note about a name. Returns whether the name may lead to another object now. */
 bool settle_note(const struct op *o, struct inode *parent, const char *name, const char *note);
-/* Settles all noted names in the background, if all children are up. Any thread, in a read section. */
-void settle_all_soon(struct dist *d);
+/* Settles all noted names, while all children are up: an errand. */
+void settle_all(struct xlator *xl);
 /* Settles the names in a reply to OPENDIR. */
 void settle_listed(const struct op *o, struct inode *folder, const struct call_stack *opened);
 

@@ -151,8 +151,8 @@ dist_notify(struct xlator *xl, struct xlator *child, enum child_event event)
     pthread_mutex_unlock(&d->lock);
     if (event == CHILD_UP && d->count > 1)
         space_ask_one(d, i);
-    if (event == CHILD_UP || event == CHILD_SOME_UP)
-        settle_all_soon(d);
+    if ((event == CHILD_UP || event == CHILD_SOME_UP) && d->count > 1 && children_all_up(d))
+        errand_ask(&d->settling);
     if (event == CHILD_SOME_UP || event == CHILD_SOME_DOWN || event == CHILD_CONNECTING)
         xlator_tell_parent(xl, event);
     else if (has_news)
@@ -329,6 +329,7 @@ dist_init(struct xlator *xl, struct reason *why)
     d->child = calloc(d->count, sizeof *d->child);
     d->order = calloc(d->count, sizeof *d->order);
     pthread_mutex_init(&d->lock, NULL);
+    errand_init(&d->settling, xl, settle_all);
     xl->private = d;
     int err = !d->child || !d->order || place_pool_init() ? -ENOMEM : set_rules(d, why);
     if (err) {

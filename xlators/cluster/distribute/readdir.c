@@ -2,11 +2,11 @@
 /* OPENDIR, READDIR and READDIRP.
  *
  * OPENDIR goes to all subvolumes; one success suffices. Names that a dead rename has left are settled before
- * the listing (settle.c). A listing has the entries of the first subvolume,
- * then of the next, and so on. The cookie of an entry includes the subvolume (graph/dir-offset.h), so that
- * any client can continue a listing. Bricks are always asked for attributes too, in order to recognize
- * linkto files, which are hidden. A folder, which is on all subvolumes, is listed by its hashed subvolume
- * only; if that one is down, by the one that has been up for the longest time.
+ * the listing (settle.c). A listing has the entries of the first subvolume, then of the next, and so on. The
+ * cookie of an entry includes the subvolume (graph/dir-offset.h), so that any client can continue a listing.
+ * Bricks are always asked for attributes too, in order to recognize linkto files, which are hidden. A
+ * folder, which is on all subvolumes, is listed by its hashed subvolume only; if that one is down, by the one
+ * that has been up for the longest time.
  *
  * At the beginning of one subvolume's part, the next subvolumes are asked at the same time, AHEAD in total.
  * Bricks signal the end together with the last entries (ENOENT, brick 4.12), so the entries of a small
@@ -42,7 +42,6 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
         struct call_stack *one = dist_call_put_uint(dist_call_copy(&o), DICT_KEY_DHT_LINKTO, 256);
 
         one = dist_call_put_uint(one, DICT_KEY_NAME_NOTE, 1);
-
         if (one)
             one->call.fd = fd_ref(fd);
         dist_fan_add(&fan, i, one);

@@ -387,17 +387,13 @@ old_linkto_made(const struct rename *r, int ret)
                                       : ret;
 }
 
-static bool
-is_gone(int ret)
-{
-    return ret >= 0 || ret == -ENOENT || ret == -ESTALE;
-}
-
 /* Removes the second name after a failed rename. */
 static void
 undo_link(struct rename *r)
 {
-    r->may_be_half_done |= !is_gone(dist_call_once(r->o, (unsigned)r->source.cached, unlink_call(r, r->to)));
+    int ret = dist_call_once(r->o, (unsigned)r->source.cached, unlink_call(r, r->to));
+
+    r->may_be_half_done |= !dist_is_definite(ret);
 }
 
 /* First part of a rename by linkto file, for a file that is neither on the new name's hashed subvolume nor
@@ -519,9 +515,9 @@ remove_remains(struct rename *r, bool stays)
     if (replaces_elsewhere(r))
         replaced = left_wind(r, &left, r->target.cached, unlink_call(r, to));
     coro_group_wait(&left.group);
-    int old_left = stays || is_gone(left_result(old)) ? 0 : left_result(old);
+    int old_left = stays || dist_is_definite(left_result(old)) ? 0 : left_result(old);
 
-    r->may_be_half_done |= old_left || (replaces_elsewhere(r) && !is_gone(left_result(replaced)));
+    r->may_be_half_done |= old_left || (replaces_elsewhere(r) && !dist_is_definite(left_result(replaced)));
     if (old_left)
         log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
                   o->d->child[cached].xl->name, strerror(-old_left));

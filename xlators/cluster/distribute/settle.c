@@ -16,9 +16,6 @@
  *      Otherwise the note is out of date: a brick was down when the rename ended.
  *   4. The note is removed.
  *
- * Thread: one job for each layer settles all noted names; struct dist's settle_asked is 0: no job; 1: a job
- * runs; 2: and another subvolume has come up.
- *
  * A client that dies between any two of these steps leaves the note, and the next client settles D. If a
  * subvolume that may have a file named D does not answer, the note stays, too. No step removes the last name
  * of a file that D leads to, so an outdated note does no harm.
@@ -28,10 +25,8 @@
  * another client, whose kernel remembers S, removes or renames S without a LOOKUP before D is settled. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "event/worker.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
@@ -73,12 +68,6 @@ struct unfinished {
     int noted;        /* the subvolume with the note */
     bool is_one_file; /* on that subvolume the old and the new name lead to one file */
 };
-
-static bool
-is_definite(int ret)
-{
-    return ret >= 0 || ret == -ENOENT || ret == -ESTALE;
-}
 
 static int
 ask_for_unfinished(struct unfinished *u)
@@ -133,7 +122,7 @@ remove_unfinished_at(const struct unfinished *u, unsigned i)
         log_event(LOG_INFO, u->o->d->xl, "distribute-rename-settled",
                   "%s/%s on %s was left by a rename that died: removed", GFID(&u->parent->gfid), u->name,
                   u->o->d->child[i].xl->name);
-    return is_definite(ret);
+    return dist_is_definite(ret);
 }
 
 /* Removes all replaced files. Returns whether none is left. */
@@ -146,7 +135,7 @@ remove_replaced(const struct unfinished *u)
     for (unsigned i = 0; i < u->fan.count; i++) {
         int ret = dist_fan_result(&u->fan, i);
 
-        if (!is_definite(ret))
+        if (!dist_is_definite(ret))
             is_gone = false;
         else if (ret >= 0 && (int)i != u->noted && !S_ISDIR(seen_at(u, i)->mode) &&
                  !reply_is_linkto(u->fan.call[i]) && !gfid_equal(&seen_at(u, i)->gfid, right))
@@ -160,8 +149,7 @@ remove_note(const struct unfinished *u)
 {
     const struct loc loc = {.parent = u->parent, .name = u->name};
     const char *text = settle_name_text(u->o, &loc);
-    struct call_stack *stk =
-        text ? lookup_call(u->o, u->parent, u->name, NULL, true) : NULL;
+    struct call_stack *stk = text ? lookup_call(u->o, u->parent, u->name, NULL, true) : NULL;
 
     (void)dist_call_once(u->o, (unsigned)u->noted, dist_call_put_str(stk, DICT_KEY_NAME_NOTE_DONE, text));
 }
@@ -177,7 +165,7 @@ settle_under_lock(struct unfinished *u)
 
         if (is_rename_done(u))
             is_settled = remove_replaced(u);
-        else if (!is_definite(dist_fan_result(&u->fan, (unsigned)u->hashed)))
+        else if (!dist_is_definite(dist_fan_result(&u->fan, (unsigned)u->hashed)))
             is_settled = false;
         else
             is_settled = !u->is_one_file || remove_unfinished_at(u, (unsigned)u->noted);
@@ -255,11 +243,6 @@ settle_listed(const struct op *o, struct inode *folder, const struct call_stack 
 
 /* ---- all noted names ------------------------------------------------------------------------- */
 
-struct settle_job {
-    struct worker_job job;
-    struct dist *d;
-};
-
 /* Settles each name in "GFID/NAME", ..., each with its NUL. */
 static void
 settle_texts(const struct op *o, const char *texts, uint32_t size)
@@ -293,61 +276,20 @@ settle_noted_on(const struct op *o, unsigned child)
     call_stack_free(stk);
 }
 
-static void
-settle_go(void *arg)
-{
-    struct settle_job *job = arg;
-    struct dist *d = job->d;
-    struct graph *graph = d->xl->graph;
-
-    do {
-        struct call_stack *stk = coro_call_new();
-
-        atomic_store(&d->settle_asked, 1);
-        if (!stk)
-            continue;
-        stk->caller.pid = PID_INTERNAL;
-        struct op o = dist_op_of(d->xl, stk);
-
-        for (unsigned i = 0; i < d->count && children_all_up(d); i++) {
-            if (settle_has_notes(&o, i))
-                settle_noted_on(&o, i);
-        }
-        call_stack_free(stk);
-    } while (atomic_fetch_sub(&d->settle_asked, 1) > 1);
-    free(job);
-    graph_unpin(graph);
-}
-
-static void
-settle_run(struct worker_job *work)
-{
-    struct settle_job *job = caa_container_of(work, struct settle_job, job);
-    struct graph *graph = job->d->xl->graph;
-    struct coroutine *c;
-
-    if (!coroutine_new(coro_stacks(), settle_go, job, &c)) {
-        coroutine_resume(c);
-        return;
-    }
-    atomic_store(&job->d->settle_asked, 0); /* no memory: a LOOKUP settles the names */
-    free(job);
-    graph_unpin(graph);
-}
-
 void
-settle_all_soon(struct dist *d)
+settle_all(struct xlator *xl)
 {
-    if (d->count == 1 || !children_all_up(d) || atomic_fetch_or(&d->settle_asked, 2))
-        return;
-    struct settle_job *job = calloc(1, sizeof *job);
+    struct dist *d = xl->private;
+    struct call_stack *stk = coro_call_new();
 
-    if (!job || !graph_pin(d->xl->graph)) {
-        free(job);
-        atomic_store(&d->settle_asked, 0);
-        return;
+    if (!stk)
+        return; /* no memory: a LOOKUP settles the names */
+    stk->caller.pid = PID_INTERNAL;
+    struct op o = dist_op_of(xl, stk);
+
+    for (unsigned i = 0; i < d->count && children_all_up(d); i++) {
+        if (settle_has_notes(&o, i))
+            settle_noted_on(&o, i);
     }
-    job->job.run = settle_run;
-    job->d = d;
-    worker_post(&job->job);
+    call_stack_free(stk);
 }

@@ -587,7 +587,7 @@ crawl_index(struct crawler *c)
         heal_end(&h);
         c->has_made_hidden = true;
     }
-    dead_folders_ask(c->r);
+    errand_ask(&c->r->dead_folders);
     for (unsigned round = 0; round < ROUNDS_MAX && !crawl_must_stop(c); round++) {
         atomic_store(&p.healed, 0);
         atomic_store(&p.failed, 0);

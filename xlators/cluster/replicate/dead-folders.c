@@ -17,12 +17,12 @@
  * and the other children, too, until all are there. If a change marks the folder meanwhile (a child went
  * away), the marks lead all healers to the folder, as always.
  *
- * thread: one job for each layer at a time; `dead_folders_asked` is 0: no job; 1: a job runs; 2: and another
- * child has come up. */
+ * thread: dead_folders_compare() is an errand of the layer (errand.h), so one coroutine runs it at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "log/log.h"
 #include "xlators/cluster/replicate/heal.h"
 
@@ -60,16 +60,6 @@ name_sets_free(struct name_sets *s)
     free(s);
 }
 
-static uint64_t
-name_set_hash(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 0x100000001b3;
-    return hash;
-}
-
 int
 name_sets_add(struct name_sets *s, unsigned i, const char *name)
 {
@@ -84,7 +74,7 @@ name_sets_add(struct name_sets *s, unsigned i, const char *name)
         set->hash = hash;
         set->room = room;
     }
-    set->hash[set->count++] = name_set_hash(name);
+    set->hash[set->count++] = hash_text(name);
     return 0;
 }
 
@@ -107,7 +97,7 @@ name_sets_sort(struct name_sets *s)
 bool
 name_sets_all_have(const struct name_sets *s, const char *name)
 {
-    uint64_t hash = name_set_hash(name);
+    uint64_t hash = hash_text(name);
 
     for (unsigned i = 0; i < s->children; i++)
         if (s->of[i].count < LOOKED_UP_MAX ||
@@ -127,11 +117,6 @@ struct dead_note {
 struct dead_notes {
     struct dead_note *note;
     size_t count;
-};
-
-struct dead_job {
-    struct worker_job job;
-    struct replicate *r;
 };
 
 /* Reads the notes of child i. 0 or -errno. */
@@ -203,10 +188,13 @@ compare_folder(struct replicate *r, const struct gfid *gfid)
     return err;
 }
 
-/* One pass over the notes of all children. */
-static void
-compare_noted(struct replicate *r)
+void
+dead_folders_compare(struct xlator *xl)
 {
+    struct replicate *r = xl->private;
+
+    if (atomic_load(&r->up) != r->all || !(xlator_brick_facts(xl) & BRICK_NAME_NOTES))
+        return;
     struct inode *root = inode_root(r->xl->graph->inodes);
     struct dead_notes notes[REPLICAS_MAX] = {0};
     unsigned done = 0, left = 0;
@@ -238,52 +226,4 @@ compare_noted(struct replicate *r)
     for_each_child(i, r->all) free(notes[i].note);
     heal_end(&h);
     inode_unref(root);
-}
-
-static void
-dead_job_go(void *arg)
-{
-    struct dead_job *job = arg;
-    struct replicate *r = job->r;
-    struct graph *graph = r->xl->graph;
-
-    do {
-        atomic_store(&r->dead_folders_asked, 1);
-        if (atomic_load(&r->up) == r->all)
-            compare_noted(r);
-    } while (atomic_fetch_sub(&r->dead_folders_asked, 1) > 1);
-    free(job);
-    graph_unpin(graph);
-}
-
-static void
-dead_job_run(struct worker_job *work)
-{
-    struct dead_job *job = caa_container_of(work, struct dead_job, job);
-    struct graph *graph = job->r->xl->graph;
-
-    if (!op_run(dead_job_go, job))
-        return;
-    atomic_store(&job->r->dead_folders_asked, 0); /* no memory: the next child that comes up asks again */
-    free(job);
-    graph_unpin(graph);
-}
-
-void
-dead_folders_ask(struct replicate *r)
-{
-    if (atomic_load(&r->up) != r->all || !(xlator_brick_facts(r->xl) & BRICK_NAME_NOTES))
-        return;
-    if (atomic_fetch_or(&r->dead_folders_asked, 2))
-        return; /* the running job looks again */
-    struct dead_job *job = calloc(1, sizeof *job);
-
-    if (!job || !graph_pin(r->xl->graph)) {
-        free(job);
-        atomic_store(&r->dead_folders_asked, 0);
-        return;
-    }
-    job->job.run = dead_job_run;
-    job->r = r;
-    worker_post(&job->job);
 }

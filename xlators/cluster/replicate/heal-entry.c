@@ -10,6 +10,9 @@
  *      times      of a good child are copied to the mended children
  *      count back the counters of the first look, and have the bricks' indexes forget the names; unlock
  *
+ * Of a folder that a dead client leaves without a mark (dead-folders.c), the names of all children are listed
+ * first. In a large folder only the names that some children do not list are looked up.
+ *
  * If one name could not be healed, all counters stay, and the next healer checks all names again. Clients
  * that change names meanwhile hold the names' locks, and change them on all children. */
 #include <errno.h>
@@ -89,7 +92,6 @@ heal_names(struct heal *h, const struct direction *way)
 
     if (h->names && way->sources == h->op.r->all && !way->is_dirty)
         return heal_odd_names(h);
-
     for (size_t n = 0; n < sizeof order / sizeof order[0]; n++) {
         for_each_child (i, order[n])
             err = err ? err : heal_list(h, i, h->op.inode, heal_entry_name);

@@ -157,9 +157,9 @@ int heal_entries(struct heal *h);
 bool heal_is_reserved_name(const struct inode *dir, const char *name);
 int heal_data(struct heal *h);
 
-/* dead-folders.c: heals the folders whose names a client was changing when it died. Returns at once; the heal
- * runs when all children are up. Any thread, in a read section. */
-void dead_folders_ask(struct replicate *r);
+/* dead-folders.c: heals the folders whose names a client was changing when it died, if all children are up:
+ * an errand. */
+void dead_folders_compare(struct xlator *xl);
 /* Makes a set of names for each child. NULL: out of memory. */
 struct name_sets *name_sets_new(unsigned children);
 void name_sets_free(struct name_sets *s);

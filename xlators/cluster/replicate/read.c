@@ -188,8 +188,9 @@ put_places(struct op *op, const struct fan *f)
     return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
 }
 
+/* Asks all children that are up, and answers with their joined replies. */
 static void
-pathinfo_go(struct op *op)
+ask_and_join(struct op *op, int (*join)(struct op *op, const struct fan *f))
 {
     struct fan f;
 
@@ -197,9 +198,18 @@ pathinfo_go(struct op *op)
     for_each_child (i, atomic_load(&op->r->up))
         fan_wind(&f, op, i, op_fork(op, i));
     fan_wait(&f);
-    int err = f.good ? put_places(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
+    int err = f.good ? join(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
     fan_end(&f);
     reply_read(op, err);
+}
+
+/* Returns the notes in child i's reply; NULL: none. */
+static const struct dict_pair *
+name_notes_of(const struct fan *f, unsigned i)
+{
+    const struct dict_pair *p = dict_find(f->stk[i]->reply.dict, DICT_KEY_NAME_NOTES);
+
+    return p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) ? p : NULL;
 }
 
 /* Joins the notes about renames (features/index), which only some children may have. */
@@ -207,44 +217,25 @@ static int
 join_name_notes(struct op *op, const struct fan *f)
 {
     struct dict *d = reply_dict(op->stk);
-    uint32_t size = 0;
+    uint32_t size = 0, at = 0;
 
-    for (int writes = 0; writes < 2; writes++) {
-        uint8_t *all = writes ? arena_alloc(&op->stk->arena, size ? size : 1) : NULL;
+    for_each_child(i, f->good) size += name_notes_of(f, i) ? name_notes_of(f, i)->len : 0;
+    uint8_t *all = size ? arena_alloc(&op->stk->arena, size) : NULL;
 
-        if (writes && (!all || !d))
-            return -ENOMEM;
-        if (writes && !size)
-            return -ENODATA;
-        size = 0;
-        for_each_child (i, f->good) {
-            const struct dict_pair *p = dict_find(f->stk[i]->reply.dict, DICT_KEY_NAME_NOTES);
+    if (!size)
+        return -ENODATA;
+    if (!all || !d)
+        return -ENOMEM;
+    for_each_child (i, f->good) {
+        const struct dict_pair *p = name_notes_of(f, i);
 
-            if (!p || (p->type != DICT_PTR && p->type != DICT_UNTYPED))
-                continue;
-            if (writes)
-                memcpy(all + size, p->v.bytes, p->len);
-            size += p->len;
+        if (p) {
+            memcpy(all + at, p->v.bytes, p->len);
+            at += p->len;
         }
-        if (writes && dict_set_bytes(d, DICT_KEY_NAME_NOTES, all, size))
-            return -ENOMEM;
     }
     op->stk->reply.op_ret = (int32_t)size;
-    return 0;
-}
-
-static void
-name_notes_go(struct op *op)
-{
-    struct fan f;
-
-    fan_begin(&f);
-    for_each_child (i, atomic_load(&op->r->up))
-        fan_wind(&f, op, i, op_fork(op, i));
-    fan_wait(&f);
-    int err = f.good ? join_name_notes(op, &f) : f.sent ? -fan_errno(&f) : -ENOTCONN;
-    fan_end(&f);
-    reply_read(op, err);
+    return dict_set_bytes(d, DICT_KEY_NAME_NOTES, all, size) ? -ENOMEM : 0;
 }
 
 void
@@ -255,9 +246,9 @@ getxattr_go(struct op *op)
     if (name && strcmp(name, "trusted.glusterfs.lockinfo") == 0)
         lockinfo_go(op);
     else if (is_pathinfo(name))
-        pathinfo_go(op);
+        ask_and_join(op, put_places);
     else if (name && strcmp(name, dict_key_text(DICT_KEY_NAME_NOTES)) == 0)
-        name_notes_go(op);
+        ask_and_join(op, join_name_notes);
     else if (is_for_all(name))
         all_go(op);
     else if (!split_get(op))

@@ -39,6 +39,7 @@
 #include "graph/graph.h"
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
+#include "xlators/cluster/errand.h"
 #include "xlators/cluster/fan.h"
 #include "xlators/cluster/replicate/changelog.h"
 
@@ -68,7 +69,7 @@ struct replicate {
     atomic_uint generation;  /* incremented whenever a child comes up or goes down */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
-    atomic_uint dead_folders_asked;         /* dead-folders.c */
+    struct errand dead_folders;              /* dead-folders.c */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
     atomic_uint habits;      /* bits of enum new_file: operations on the latest new file before its close */
     atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */

@@ -207,7 +207,7 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     if (crawler && is & ~was)
         crawler_child_up(crawler);
     if (is & ~was)
-        dead_folders_ask(r);
+        errand_ask(&r->dead_folders);
 }
 
 static void
@@ -376,6 +376,7 @@ replicate_init(struct xlator *xl, struct reason *why)
         return -ENOMEM;
     r->xl = xl;
     r->count = xl->child_count;
+    errand_init(&r->dead_folders, xl, dead_folders_compare);
     xl->private = r;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);

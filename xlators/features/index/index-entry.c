@@ -38,12 +38,19 @@ base_renew(struct index_private *priv, const struct gfid *full)
     pthread_mutex_unlock(&priv->mutex);
 }
 
+/* The name of a base file is the directory's name, a hyphen and a uuid. */
+static bool
+is_base_of(const char *directory, const char *name)
+{
+    size_t len = strlen(directory);
+
+    return strncmp(name, directory, len) == 0 && name[len] == '-';
+}
+
 bool
 index_is_base_name(enum index_type type, const char *name)
 {
-    size_t len = strlen(index_dir_names[type]);
-
-    return strncmp(name, index_dir_names[type], len) == 0 && name[len] == '-';
+    return is_base_of(index_dir_names[type], name);
 }
 
 bool
@@ -249,9 +256,9 @@ index_pending(struct xlator *xl)
 }
 
 int64_t
-index_count(struct xlator *xl, enum index_type type)
+index_count(struct xlator *xl, const char *directory)
 {
-    int fd = openat(index_private(xl)->base_fd, index_dir_names[type], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(index_private(xl)->base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *e;
     int64_t n = 0;
@@ -264,7 +271,7 @@ index_count(struct xlator *xl, enum index_type type)
         return err == ENOENT ? 0 : -err;
     }
     while ((e = readdir(dir)))
-        n += e->d_name[0] != '.' && !index_is_base_name(type, e->d_name);
+        n += e->d_name[0] != '.' && !is_base_of(directory, e->d_name);
     closedir(dir);
     return n;
 }
@@ -293,14 +300,14 @@ index_base_open(struct xlator *xl, struct reason *why)
         if (t != INDEX_DIRTY || conf->dirty_list)
             rc = index_make_directory(priv->base_fd, index_dir_names[t], why);
     }
-    int64_t notes = rc ? 0 : index_names_count(priv);
+    int64_t notes = rc ? 0 : index_count(xl, INDEX_NOTES);
 
     atomic_store(&priv->name_notes, notes);
     if (notes < 0)
-        rc = reason_set(why, (int)notes, "%s/kiln-names cannot be read: %s", conf->base,
+        rc = reason_set(why, (int)notes, "%s/" INDEX_NOTES " cannot be read: %s", conf->base,
                         strerror((int)-notes));
     for (int t = 0; t < INDEX_GFID_TYPES && !rc; t++) {
-        int64_t n = index_count(xl, (enum index_type)t);
+        int64_t n = index_count(xl, index_dir_names[t]);
 
         atomic_store(&priv->counts[t], n);
         if (n < 0)

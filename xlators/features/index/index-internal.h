@@ -5,7 +5,8 @@
  *       xattrop/        <gfid> for each object with a pending counter   hard links of xattrop-<uuid>
  *       dirty/          <gfid> for each object with a dirty mark        ... of dirty-<uuid>
  *       entry-changes/  <directory's gfid>/<name> for each entry that changed while a brick was down
- *       kiln-names/     notes about renames under way: index-names.c
+ *       kiln-names/     notes about renames under way, and about changes of dead clients: index-names.c,
+ *                       index-dead.c
  *
  * Clients see the first three as virtual directories with gfids of their own. The gfids are random, new at
  * each start, and differ only in their last byte, so one comparison tells whether a call concerns them.
@@ -30,6 +31,7 @@ enum index_type { INDEX_XATTROP, INDEX_DIRTY, INDEX_ENTRY_CHANGES, INDEX_TYPES }
 #define INDEX_GFID_TYPES 2 /* the first two types have one entry per object */
 
 extern const char *const index_dir_names[INDEX_TYPES];
+#define INDEX_NOTES "kiln-names"
 
 struct index_conf {
     char *base;
@@ -95,8 +97,8 @@ int index_change_remove(struct xlator *xl, const struct gfid *dir, const char *n
 int index_changes_purge(struct xlator *xl, const char *dir_name);
 bool index_is_base_name(enum index_type type, const char *name);
 bool index_is_current_base(struct xlator *xl, enum index_type type, const char *name);
-/* Returns the number of entries on disk now, or -errno. */
-int64_t index_count(struct xlator *xl, enum index_type type);
+/* Returns the number of entries on disk now in a directory of the index, or -errno. */
+int64_t index_count(struct xlator *xl, const char *directory);
 
 /* index-xattrop.c */
 xl_verdict index_xattrop(struct xlator *xl, struct call_stack *stk);
@@ -118,14 +120,20 @@ xl_verdict index_getxattr(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_any(struct xlator *xl, struct call_stack *stk);
 
 /* index-names.c. The functions named for a fop prepare it, and return XL_PASS or -errno. */
-int64_t index_names_count(struct index_private *priv); /* of notes on disk; or -errno */
 xl_verdict index_names_change(struct xlator *xl, struct call_stack *stk); /* LINK and RENAME: complete fops */
 xl_verdict index_names_unlink(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_names_lookup(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_names_opendir(struct xlator *xl, struct call_stack *stk);
-xl_verdict index_names_dead(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.dead-folders */
 xl_verdict index_names_list(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.name-notes */
 xl_verdict index_names_inodelk(struct xlator *xl, struct call_stack *stk); /* a complete fop */
+
+/* Write a note, in place of an older one, and remove a note. Return 0 or -errno. */
+int index_note_write(struct index_private *priv, const char *path, const char *text);
+void index_note_remove(struct index_private *priv, const char *path);
+
+/* index-dead.c */
+void index_dead_lookup(struct xlator *xl, struct call_stack *stk); /* acts on the keys of a LOOKUP */
+xl_verdict index_dead_list(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.dead-folders */
 
 /* index-readdir.c */
 xl_verdict index_readdir(struct xlator *xl, struct call_stack *stk);

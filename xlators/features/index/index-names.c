@@ -9,11 +9,7 @@
  *      from/GFID/NAME/GFID/NAME    the same rename, kept by the old name; the new name follows
  *      over/GFID/NAME              RENAME on this brick; the new name replaces a file of another subvolume
  *
- * Names with the same hash share a note: the newer rename has it.
- *
- * Beside them, GFID-dead, with a random number as the target, is the note of a folder whose names a client
- * had locked for a change when its connection ended (locks/unfinished.c): replicas may differ in names. The
- * next mount or healer compares all names (replicate/dead-folders.c).
+ * Names with the same hash share a note: the newer rename has it. The notes of index-dead.c lie beside them.
  *
  * Keys, in xdata:
  *      LINK      NAME_NOTE: GFID/NAME of the old name      keeps the notes "link" and "from"
@@ -24,10 +20,8 @@
  *      OPENDIR   NAME_NOTE                                 the reply has the new names in the directory
  *                                                          that have a note, each with its NUL
  *      LOOKUP, INODELK   NAME_NOTE_DONE: GFID/NAME of the new name    removes the notes
- *      LOOKUP    DEAD_FOLDER, by the brick's own locks     keeps the note of the folder
- *      LOOKUP    DEAD_FOLDER_DONE: gfid and number         removes that note, unless the number is another
- * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder. The value of the
- * xattr kiln.name-notes is GFID/NAME of each new name that has a note, each with its NUL.
+ * The value of the xattr kiln.name-notes is GFID/NAME of each new name that has a note, each with its NUL.
+ * Only root and internal clients may read the xattr and report an end.
  *
  * A note is written before the change reaches storage, and removed if the change fails, so no unfinished
  * change lacks its note. A note may outlive its rename if the brick was down at the end: a client that finds
@@ -40,15 +34,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "xlators/features/index/index-internal.h"
 
-#define NOTES_DIR "kiln-names"
-#define DEAD_SUFFIX "-dead"
 #define NOTES_MAX 100000 /* a rename beyond them is done without a note */
 #define NOTE_TEXT_MAX (8 + 2 * (GFID_TEXT_SIZE + FOP_NAME_MAX + 1))
-enum { LISTED_BYTES_MAX = 16384, DEAD_LISTED_MAX = 2048 };
+enum { LISTED_BYTES_MAX = 16384 };
 
 enum note_kind { NOTE_LINK, NOTE_FROM, NOTE_OVER };
 static const char *const kind_words[] = {[NOTE_LINK] = "link", [NOTE_FROM] = "from", [NOTE_OVER] = "over"};
@@ -97,11 +90,8 @@ is_same_name(const struct noted_name *a, const struct noted_name *b)
 static void
 note_path(char path[INDEX_PATH_MAX], const struct noted_name *n)
 {
-    uint64_t hash = 0xcbf29ce484222325;
-
-    for (const char *c = n->name; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
-    snprintf(path, INDEX_PATH_MAX, NOTES_DIR "/%s-%016llx", GFID(&n->dir), (unsigned long long)hash);
+    snprintf(path, INDEX_PATH_MAX, INDEX_NOTES "/%s-%016llx", GFID(&n->dir),
+             (unsigned long long)hash_text(n->name));
 }
 
 /* Parses out->text. */
@@ -145,14 +135,38 @@ note_read(struct index_private *priv, const struct noted_name *n, struct name_no
     return note_read_at(priv, path, out) && is_same_name(&out->own, n);
 }
 
+void
+index_note_remove(struct index_private *priv, const char *path)
+{
+    if (unlinkat(priv->base_fd, path, 0) == 0)
+        atomic_fetch_sub(&priv->name_notes, 1);
+}
+
+int
+index_note_write(struct index_private *priv, const char *path, const char *text)
+{
+    if (atomic_load(&priv->name_notes) >= NOTES_MAX)
+        return -EDQUOT;
+    for (int tries = 0; tries < 3; tries++) {
+        if (symlinkat(text, priv->base_fd, path) == 0) {
+            atomic_fetch_add(&priv->name_notes, 1);
+            return 0;
+        }
+        if (errno == EEXIST)
+            index_note_remove(priv, path);
+        else if (errno != ENOENT || (mkdirat(priv->base_fd, INDEX_NOTES, 0700) && errno != EEXIST))
+            break;
+    }
+    return -errno;
+}
+
 static void
 note_remove(struct index_private *priv, const struct noted_name *n)
 {
     char path[INDEX_PATH_MAX];
 
     note_path(path, n);
-    if (unlinkat(priv->base_fd, path, 0) == 0)
-        atomic_fetch_sub(&priv->name_notes, 1);
+    index_note_remove(priv, path);
 }
 
 /* Returns 0 or -errno. */
@@ -167,17 +181,7 @@ note_write(struct index_private *priv, enum note_kind kind, const struct noted_n
 
     if (other)
         snprintf(text + len, sizeof text - (size_t)len, "/%s/%s", GFID(&other->dir), other->name);
-    for (int tries = 0; tries < 3; tries++) {
-        if (symlinkat(text, priv->base_fd, path) == 0) {
-            atomic_fetch_add(&priv->name_notes, 1);
-            return 0;
-        }
-        if (errno == EEXIST)
-            note_remove(priv, own);
-        else if (errno != ENOENT || (mkdirat(priv->base_fd, NOTES_DIR, 0700) && errno != EEXIST))
-            break;
-    }
-    return -errno;
+    return index_note_write(priv, path, text);
 }
 
 /* Removes the note of a new name, and the note of its old name. */
@@ -194,143 +198,10 @@ note_remove_both(struct index_private *priv, const struct noted_name *n)
     note_remove(priv, n);
 }
 
-int64_t
-index_names_count(struct index_private *priv)
-{
-    int fd = openat(priv->base_fd, NOTES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *e;
-    int64_t n = 0;
-
-    if (!dir) {
-        int err = errno;
-
-        if (fd >= 0)
-            close(fd);
-        return err == ENOENT ? 0 : -err;
-    }
-    while ((e = readdir(dir)))
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 static bool
 has_notes(const struct xlator *xl)
 {
     return atomic_load_explicit(&index_private(xl)->name_notes, memory_order_relaxed) > 0;
-}
-
-/* ---- folders of dead clients ----------------------------------------------------------------- */
-
-/* The value of xattr and key, as on the wire. */
-struct dead_folder {
-    struct gfid gfid;
-    uint8_t number[8];
-};
-
-static void
-dead_path(char path[INDEX_PATH_MAX], const struct gfid *gfid)
-{
-    snprintf(path, INDEX_PATH_MAX, NOTES_DIR "/%s" DEAD_SUFFIX, GFID(gfid));
-}
-
-/* Reads the number of the note. */
-static bool
-dead_read(struct index_private *priv, const char *path, uint8_t number[8])
-{
-    char text[GFID_TEXT_SIZE];
-    struct gfid whole;
-    ssize_t len = readlinkat(priv->base_fd, path, text, sizeof text);
-
-    if (len != GFID_TEXT_SIZE - 1 || gfid_parse(text, GFID_TEXT_SIZE - 1, &whole))
-        return false;
-    memcpy(number, whole.b, 8);
-    return true;
-}
-
-/* Replaces an older note, so that a healer that began before now does not remove this one. */
-static void
-dead_keep(struct xlator *xl, const struct gfid *gfid)
-{
-    struct index_private *priv = index_private(xl);
-    char path[INDEX_PATH_MAX];
-    struct gfid number;
-    int err = atomic_load(&priv->name_notes) < NOTES_MAX ? EEXIST : EDQUOT;
-
-    dead_path(path, gfid);
-    gfid_random(&number);
-    for (int tries = 0; tries < 3 && (err == EEXIST || err == ENOENT); tries++) {
-        err = symlinkat(GFID(&number), priv->base_fd, path) ? errno : 0;
-        if (!err)
-            atomic_fetch_add(&priv->name_notes, 1);
-        else if (err == EEXIST && unlinkat(priv->base_fd, path, 0) == 0)
-            atomic_fetch_sub(&priv->name_notes, 1);
-        else if (err == ENOENT)
-            (void)mkdirat(priv->base_fd, NOTES_DIR, 0700); /* the next try tells */
-    }
-    if (err)
-        log_event(LOG_WARNING, xl, "index-no-folder-note",
-                  "%s: no note about names that a dead client may have left half-done: %s", GFID(gfid),
-                  strerror(err));
-}
-
-static void
-dead_done(struct index_private *priv, const struct dead_folder *done)
-{
-    char path[INDEX_PATH_MAX];
-    uint8_t number[8];
-
-    dead_path(path, &done->gfid);
-    if (dead_read(priv, path, number) && memcmp(number, done->number, sizeof number) == 0 &&
-        unlinkat(priv->base_fd, path, 0) == 0)
-        atomic_fetch_sub(&priv->name_notes, 1);
-}
-
-/* Returns the number of folders written to `out`. */
-static uint32_t
-dead_list(struct index_private *priv, struct dead_folder out[DEAD_LISTED_MAX])
-{
-    int fd = openat(priv->base_fd, NOTES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    char path[INDEX_PATH_MAX];
-    struct dirent *e;
-    uint32_t n = 0;
-
-    if (!dir && fd >= 0)
-        close(fd);
-    while (dir && n < DEAD_LISTED_MAX && (e = readdir(dir))) {
-        bool is_long = strlen(e->d_name) > GFID_TEXT_SIZE - 1;
-
-        if (!is_long || strcmp(e->d_name + GFID_TEXT_SIZE - 1, DEAD_SUFFIX) != 0 ||
-            gfid_parse(e->d_name, GFID_TEXT_SIZE - 1, &out[n].gfid))
-            continue;
-        dead_path(path, &out[n].gfid);
-        n += dead_read(priv, path, out[n].number);
-    }
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
-xl_verdict
-index_names_dead(struct xlator *xl, struct call_stack *stk)
-{
-    struct dict *dict = reply_dict(stk);
-    struct dead_folder *list = arena_alloc(&stk->arena, DEAD_LISTED_MAX * sizeof *list);
-
-    if (!index_may_use(&stk->caller))
-        return -EACCES;
-    if (!dict || !list)
-        return -ENOMEM;
-    uint32_t len = dead_list(index_private(xl), list) * (uint32_t)sizeof *list;
-
-    if (!len)
-        return -ENODATA;
-    if (dict_set_bytes(dict, DICT_KEY_DEAD_FOLDERS, list, len))
-        return -ENOMEM;
-    stk->reply.op_ret = (int32_t)len;
-    return XL_DONE;
 }
 
 /* ---- changes of names ------------------------------------------------------------------------ */
@@ -359,10 +230,8 @@ keep_notes(struct xlator *xl, const struct fop_call *c, const struct noted_name 
 {
     struct index_private *priv = index_private(xl);
     struct noted_name to = new_name_of(c);
-    int err = atomic_load(&priv->name_notes) < NOTES_MAX ? 0 : -EDQUOT;
+    int err = note_write(priv, from ? NOTE_LINK : NOTE_OVER, &to, from);
 
-    if (!err)
-        err = note_write(priv, from ? NOTE_LINK : NOTE_OVER, &to, from);
     if (!err && from)
         err = note_write(priv, NOTE_FROM, from, &to);
     if (err)
@@ -477,53 +346,43 @@ asked_name_cb(struct frame *f, struct call_stack *stk)
 }
 
 static void
-remove_done_notes(struct xlator *xl, const struct dict *xdata)
+remove_done_notes(struct xlator *xl, const struct call_stack *stk)
 {
-    const char *done = dict_get_str(xdata, DICT_KEY_NAME_NOTE_DONE);
+    const char *done = dict_get_str(stk->call.xdata, DICT_KEY_NAME_NOTE_DONE);
     char text[NOTE_TEXT_MAX];
     struct noted_name n;
 
-    if (done && snprintf(text, sizeof text, "%s", done) < (int)sizeof text && noted_name_parse(text, &n))
+    if (!done || !index_may_use(&stk->caller))
+        return;
+    if (snprintf(text, sizeof text, "%s", done) < (int)sizeof text && noted_name_parse(text, &n))
         note_remove_both(index_private(xl), &n);
-    const struct dict_pair *p = dict_find(xdata, DICT_KEY_DEAD_FOLDER_DONE);
-
-    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_folder))
-        dead_done(index_private(xl), p->v.bytes);
 }
 
 xl_verdict
 index_names_inodelk(struct xlator *xl, struct call_stack *stk)
 {
     if (has_notes(xl))
-        remove_done_notes(xl, stk->call.xdata);
+        remove_done_notes(xl, stk);
     return index_any(xl, stk);
 }
 
 xl_verdict
 index_names_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    bool is_own = stk->caller.pid == PID_INTERNAL && !stk->client;
-
-    const struct index_conf *conf = xlator_conf(xl);
-
-    /* only replicate reads these notes */
-    if (is_own && conf->pending_list && stk->call.loc.inode &&
-        dict_has(stk->call.xdata, DICT_KEY_DEAD_FOLDER))
-        dead_keep(xl, &stk->call.loc.inode->gfid);
     if (!has_notes(xl))
         return XL_PASS;
-    remove_done_notes(xl, stk->call.xdata);
+    remove_done_notes(xl, stk);
     if (!dict_has(stk->call.xdata, DICT_KEY_NAME_NOTE) || !stk->call.loc.parent || !stk->call.loc.name)
         return XL_PASS;
     return frame_push(stk, xl, asked_name_cb) ? XL_PASS : -ENOMEM;
 }
 
-/* Appends the new names of the directory that have a note; of all directories, with their gfids, if `folder`
+/* Writes the new names of the directory that have a note; of all directories, with their gfids, if `folder`
  * is NULL. Returns the number of bytes. */
 static uint32_t
 list_noted_names(struct index_private *priv, const struct gfid *folder, char out[LISTED_BYTES_MAX])
 {
-    int fd = openat(priv->base_fd, NOTES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(priv->base_fd, INDEX_NOTES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     char path[INDEX_PATH_MAX], prefix[GFID_TEXT_SIZE] = "", text[GFID_TEXT_SIZE + FOP_NAME_MAX + 1];
     struct name_note note;
@@ -540,7 +399,7 @@ list_noted_names(struct index_private *priv, const struct gfid *folder, char out
     while ((e = readdir(dir))) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
             continue;
-        snprintf(path, sizeof path, NOTES_DIR "/%.100s", e->d_name);
+        snprintf(path, sizeof path, INDEX_NOTES "/%.100s", e->d_name);
         if (!note_read_at(priv, path, &note) || note.kind == NOTE_FROM)
             continue;
         snprintf(text, sizeof text, "%s%s%s", folder ? "" : GFID(&note.own.dir), folder ? "" : "/",

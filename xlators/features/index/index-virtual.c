@@ -198,7 +198,10 @@ prepare_answers(struct xlator *xl, struct call_stack *stk)
 
     if (asked && strcmp(asked, "glusterfs.xattrop_index_count") == 0 && !frame_push(stk, xl, link_count_cb))
         return -ENOMEM;
-    return stk->call.fop == FOP_lookup ? index_names_lookup(xl, stk) : XL_PASS;
+    if (stk->call.fop != FOP_lookup)
+        return XL_PASS;
+    index_dead_lookup(xl, stk);
+    return index_names_lookup(xl, stk);
 }
 
 xl_verdict
@@ -377,7 +380,7 @@ get_gfid(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum inde
 static xl_verdict
 get_count(struct xlator *xl, struct call_stack *stk, enum dict_key key, enum index_type type)
 {
-    int64_t n = index_count(xl, type);
+    int64_t n = index_count(xl, index_dir_names[type]);
     struct dict *dict = n < 0 ? NULL : reply_dict(stk);
 
     if (n < 0)
@@ -408,7 +411,7 @@ index_getxattr(struct xlator *xl, struct call_stack *stk)
     case DICT_KEY_NAME_NOTES:
         return index_names_list(xl, stk);
     case DICT_KEY_DEAD_FOLDERS:
-        return index_names_dead(xl, stk);
+        return index_dead_list(xl, stk);
     default:
         return index_any(xl, stk);
     }

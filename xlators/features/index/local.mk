@@ -4,6 +4,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/features/index/index.c \
 	xlators/features/index/index-entry.c \
 	xlators/features/index/index-xattrop.c \
+	xlators/features/index/index-dead.c \
 	xlators/features/index/index-names.c \
 	xlators/features/index/index-virtual.c \
 	xlators/features/index/index-readdir.c

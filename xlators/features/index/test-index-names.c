@@ -94,7 +94,7 @@ static int
 note_count(void)
 {
     struct index_private *priv = index_private(bench_xl);
-    int64_t n = index_names_count(priv);
+    int64_t n = index_count(bench_xl, INDEX_NOTES);
 
     ck_assert_int_eq(n, atomic_load(&priv->name_notes));
     return (int)n;

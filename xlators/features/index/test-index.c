@@ -221,7 +221,7 @@ START_TEST(reading_zero_removes_a_stale_entry)
     memset(pending, 0, sizeof pending); /* as if the object was healed in another way */
     start_brick();
     ck_assert(has("xattrop", file));
-    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 1);
+    ck_assert_int_eq(index_count(bench_xl, index_dir_names[INDEX_XATTROP]), 1);
     ck_assert_int_eq(bench_run(xattrop(file, PENDING, 0)), 0);
     ck_assert(!has("xattrop", file));
 }
@@ -419,7 +419,7 @@ START_TEST(a_listing_survives_removals)
         ck_assert_int_eq(index_entry_add(bench_xl, INDEX_XATTROP, &g), 0);
     }
     ck_assert_int_eq(list(v, 1000, false, names, types), N);
-    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), N);
+    ck_assert_int_eq(index_count(bench_xl, index_dir_names[INDEX_XATTROP]), N);
 
     struct bench_call *call = bench_call(FOP_opendir, NULL);
     call->stk->call.loc.inode = inode_ref(v);
@@ -448,7 +448,7 @@ START_TEST(a_listing_survives_removals)
     }
     fd_unref(fd);
     ck_assert_int_eq(removed, N);
-    ck_assert_int_eq(index_count(bench_xl, INDEX_XATTROP), 0);
+    ck_assert_int_eq(index_count(bench_xl, index_dir_names[INDEX_XATTROP]), 0);
     inode_unref(v);
 }
 END_TEST
@@ -567,7 +567,7 @@ START_TEST(changed_names_are_listed_below_their_directory)
     }
     while (atomic_load(&bench_graph.pins) > 1)
         sched_yield();
-    ck_assert_int_eq(index_count(bench_xl, INDEX_ENTRY_CHANGES), 0);
+    ck_assert_int_eq(index_count(bench_xl, index_dir_names[INDEX_ENTRY_CHANGES]), 0);
     inode_unref(sub);
     inode_unref(v);
 }

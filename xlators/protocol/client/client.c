@@ -839,7 +839,6 @@ client_start(struct xlator *xl)
     return 0;
 }
 
-/* Other options are read at each call. */
 /* Takes over how the next connection is encrypted. Calls that wait for this brick then go on. They could not
  * if the mount had to make a new graph for that. */
 static void
@@ -870,6 +869,7 @@ take_tls(struct client *c, struct brick_peer *peer)
               now ? "encrypted" : "not encrypted");
 }
 
+/* Other options are read at each call. */
 static void
 client_reconfigured(struct xlator *xl, const void *old)
 {

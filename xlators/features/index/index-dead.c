@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* Notes of folders whose names a client had locked for a change when its connection ended
+ * (locks/unfinished.c): replicas may differ in names. The next mount or healer compares the names
+ * (replicate/dead-folders.c).
+ *
+ * A note is the symbolic link GFID-dead in indices/kiln-names/, beside the notes of index-names.c, with a
+ * random number as the target. A healer that has compared the folder names the number, so that the note of a
+ * later death stays.
+ *
+ * Keys, in the xdata of LOOKUP:
+ *      DEAD_FOLDER, by the brick's own locks    keeps the note of the folder
+ *      DEAD_FOLDER_DONE: gfid and number        removes that note
+ * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/graph.h"
+#include "log/log.h"
+#include "xlators/features/index/index-internal.h"
+
+#define DEAD_SUFFIX "-dead"
+enum { DEAD_LISTED_MAX = 2048 };
+
+/* The value of xattr and key, as on the wire. */
+struct dead_folder {
+    struct gfid gfid;
+    uint8_t number[8];
+};
+
+static void
+dead_path(char path[INDEX_PATH_MAX], const struct gfid *gfid)
+{
+    snprintf(path, INDEX_PATH_MAX, INDEX_NOTES "/%s" DEAD_SUFFIX, GFID(gfid));
+}
+
+/* Reads the number of the note. */
+static bool
+dead_read(struct index_private *priv, const char *path, uint8_t number[8])
+{
+    char text[GFID_TEXT_SIZE];
+    struct gfid whole;
+    ssize_t len = readlinkat(priv->base_fd, path, text, sizeof text);
+
+    if (len != GFID_TEXT_SIZE - 1 || gfid_parse(text, GFID_TEXT_SIZE - 1, &whole))
+        return false;
+    memcpy(number, whole.b, 8);
+    return true;
+}
+
+/* Replaces an older note, so that a healer that began before now does not remove this one. */
+static void
+dead_keep(struct xlator *xl, const struct gfid *gfid)
+{
+    char path[INDEX_PATH_MAX];
+    struct gfid number;
+
+    dead_path(path, gfid);
+    gfid_random(&number);
+    int err = index_note_write(index_private(xl), path, GFID(&number));
+
+    if (err)
+        log_event(LOG_WARNING, xl, "index-no-folder-note",
+                  "%s: no note about names that a dead client may have left half-done: %s", GFID(gfid),
+                  strerror(-err));
+}
+
+static void
+dead_done(struct index_private *priv, const struct dead_folder *done)
+{
+    char path[INDEX_PATH_MAX];
+    uint8_t number[8];
+
+    dead_path(path, &done->gfid);
+    if (dead_read(priv, path, number) && memcmp(number, done->number, sizeof number) == 0)
+        index_note_remove(priv, path);
+}
+
+/* Returns the number of folders written to `out`. */
+static uint32_t
+dead_list(struct index_private *priv, struct dead_folder out[DEAD_LISTED_MAX])
+{
+    int fd = openat(priv->base_fd, INDEX_NOTES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    char path[INDEX_PATH_MAX];
+    struct dirent *e;
+    uint32_t n = 0;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && n < DEAD_LISTED_MAX && (e = readdir(dir))) {
+        bool is_long = strlen(e->d_name) > GFID_TEXT_SIZE - 1;
+
+        if (!is_long || strcmp(e->d_name + GFID_TEXT_SIZE - 1, DEAD_SUFFIX) != 0 ||
+            gfid_parse(e->d_name, GFID_TEXT_SIZE - 1, &out[n].gfid))
+            continue;
+        dead_path(path, &out[n].gfid);
+        n += dead_read(priv, path, out[n].number);
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+void
+index_dead_lookup(struct xlator *xl, struct call_stack *stk)
+{
+    const struct index_conf *conf = xlator_conf(xl);
+    bool is_own = stk->caller.pid == PID_INTERNAL && !stk->client;
+    const struct dict *asked = stk->call.xdata;
+
+    /* only replicate reads these notes */
+    if (is_own && conf->pending_list && stk->call.loc.inode && dict_has(asked, DICT_KEY_DEAD_FOLDER))
+        dead_keep(xl, &stk->call.loc.inode->gfid);
+    if (!atomic_load_explicit(&index_private(xl)->name_notes, memory_order_relaxed))
+        return;
+    const struct dict_pair *p = dict_find(asked, DICT_KEY_DEAD_FOLDER_DONE);
+
+    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_folder) &&
+        index_may_use(&stk->caller))
+        dead_done(index_private(xl), p->v.bytes);
+}
+
+xl_verdict
+index_dead_list(struct xlator *xl, struct call_stack *stk)
+{
+    struct dict *dict = reply_dict(stk);
+    struct dead_folder *list = arena_alloc(&stk->arena, DEAD_LISTED_MAX * sizeof *list);
+
+    if (!index_may_use(&stk->caller))
+        return -EACCES;
+    if (!dict || !list)
+        return -ENOMEM;
+    uint32_t len = dead_list(index_private(xl), list) * (uint32_t)sizeof *list;
+
+    if (!len)
+        return -ENODATA;
+    if (dict_set_bytes(dict, DICT_KEY_DEAD_FOLDERS, list, len))
+        return -ENOMEM;
+    stk->reply.op_ret = (int32_t)len;
+    return XL_DONE;
+}
