@@ -16,6 +16,7 @@
 #                                   the mount's graph, except with mount_graph=whole, as with glusterd
 #   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
+#   kiln_heal_start VOL             kiln-heal for the replicated volume, as kilnd --state starts it
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #
@@ -333,6 +334,15 @@ shd_start() {
     glusterfs -N -f "$T/$1.shd.vol" -l "$T/log/shd-$1.log" --process-name glustershd --client-pid=-6 \
         --xlator-option "*replicate*.node-uuid=$(cat /proc/sys/kernel/random/uuid)" \
         >>"$T/log/shd-$1.out" 2>&1 </dev/null &
+    shd_pid=$!
+}
+
+kiln_heal_start() {
+    local -a specs
+    mapfile -t specs < <(volume_specs "$1")
+    volfile_id=${volume_id[$1]} volfile_shd "$1" "${volume_layout[$1]}" "${specs[@]}" >"$T/$1.shd.vol"
+    python3 "$source_dir/tests/replicate/healer_kiln.py" "${KILN_MOUNT%/*}/kiln-heal" "$1" "$T/$1.shd.vol" \
+        "$T/log/kiln-heal-$1.log" >>"$T/log/kiln-heal-$1.out" 2>&1 </dev/null &
     shd_pid=$!
 }
 
