@@ -123,6 +123,12 @@ int on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *
 /* store.c: lets kilnd take over a volume whose bricks exist, and prints the result. Takes both arguments
  * over; `options` may be NULL. Returns an exit status. */
 int adopt_volume(json_t *volume, json_t *options);
+/* tls.c: an exit status, with the error printed. */
+/* *pem: the certificate of this machine's authority, which the caller frees, if `name` and `address` can be
+ * in a certificate. */
+int tls_authority(const char *name, const char *address, char **pem);
+/* Makes the file `path`: key and certificate of a host, and the authority's certificate. */
+int tls_issue(const char *name, const char *address, const char *path);
 /* kiln.c: prints the verb's usage on stderr. Returns KILN_USAGE. */
 int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

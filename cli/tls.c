@@ -5,9 +5,14 @@
  *     FOLDER/glusterfs.pem, glusterfs.key, glusterfs.ca  a certificate, its key and the authority's
  *                                                        certificate, under the names of GlusterFS
  *
+ * A host of a store gets one file NAME.pem with key, certificate and authority (kiln host add); kiln tls
+ * take installs the three there. Certificates also have the host's names and addresses (subjectAltName), so
+ * that an etcd can serve with them.
+ *
  * No file is overwritten, and keys have mode 0600. A run that dies half-way leaves whole files only: each
  * file is written under another name first. The next run names the file that exists, and the operator removes
  * that file. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -129,10 +134,42 @@ set_serial(X509 *cert)
     return is_set;
 }
 
+/* A name and its further addresses. */
+struct names {
+    const char *name;
+    char *const *more;
+    int more_count;
+};
+
+static bool
+is_address(const char *text)
+{
+    struct in6_addr any;
+
+    return inet_pton(AF_INET, text, &any) == 1 || inet_pton(AF_INET6, text, &any) == 1;
+}
+
+static bool
+add_names(X509 *cert, X509 *issuer, const struct names *n)
+{
+    char text[4096] = "DNS:localhost,IP:127.0.0.1";
+
+    for (int i = -1; i < n->more_count; i++) {
+        const char *one = i < 0 ? n->name : n->more[i];
+        size_t used = strlen(text);
+
+        if (snprintf(text + used, sizeof text - used, ",%s:%s", is_address(one) ? "IP" : "DNS", one) >=
+            (int)(sizeof text - used))
+            return false;
+    }
+    return add_extension(cert, issuer, NID_subject_alt_name, text);
+}
+
 /* Fills a certificate that the authority `by` signs. With `by` NULL makes a new authority's certificate. */
 static bool
-fill_certificate(struct signer *s, const char *name, const struct signer *by)
+fill_certificate(struct signer *s, const struct names *n, const struct signer *by)
 {
+    const char *name = n->name;
     X509_NAME *subject = X509_get_subject_name(s->cert);
     long days = by ? CERTIFICATE_DAYS : AUTHORITY_DAYS;
     X509 *issuer = by ? by->cert : s->cert;
@@ -150,6 +187,7 @@ fill_certificate(struct signer *s, const char *name, const struct signer *by)
            add_extension(s->cert, issuer, NID_key_usage,
                          by ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign") &&
            (!by || add_extension(s->cert, issuer, NID_ext_key_usage, "serverAuth,clientAuth")) &&
+           (!by || add_names(s->cert, issuer, n)) &&
            X509_sign(s->cert, by ? by->key : s->key, EVP_sha256()) > 0;
 }
 
@@ -162,13 +200,13 @@ signer_free(struct signer *s)
 
 /* Makes a key and a certificate. On failure prints the error and returns an exit status. */
 static int
-signer_make(struct signer *s, const char *name, const struct signer *by)
+signer_make(struct signer *s, const struct names *n, const struct signer *by)
 {
     *s = (struct signer){EVP_EC_gen("P-256"), X509_new()};
-    if (s->key && s->cert && fill_certificate(s, name, by))
+    if (s->key && s->cert && fill_certificate(s, n, by))
         return 0;
     signer_free(s);
-    return refuse(KILN_REFUSED, NULL, NULL, "the certificate of %s cannot be made", name);
+    return refuse(KILN_REFUSED, NULL, NULL, "the certificate of %s cannot be made", n->name);
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -184,6 +222,16 @@ check_name(const char *name)
     return is_good ? 0
                    : refuse(KILN_USAGE, "1 to 64 letters, digits, '.', '-' and '_', as a host name has", NULL,
                             "'%.100s' cannot be the name of a certificate", name);
+}
+
+static int
+check_names(const struct names *n)
+{
+    int status = check_name(n->name);
+
+    for (int i = 0; i < n->more_count && !status; i++)
+        status = is_address(n->more[i]) ? 0 : check_name(n->more[i]);
+    return status;
 }
 
 /* Programs of this machine look in these folders: GlusterFS of Debian 12 in the first, that of Debian 13 in
@@ -216,21 +264,26 @@ link_default_files(void)
 }
 
 static int
-make_certificate(const char *name, const char *folder, const struct signer *authority)
+install_certificate(const char *folder, const struct signer *s, X509 *authority)
+{
+    int status = make_named_file(folder, "glusterfs.key", 0600, write_key, s->key);
+
+    status = status ? status : make_named_file(folder, "glusterfs.pem", 0644, write_cert, s->cert);
+    return status ? status : make_named_file(folder, "glusterfs.ca", 0644, write_cert, authority);
+}
+
+static int
+make_certificate(const struct names *n, const char *folder, const struct signer *authority)
 {
     struct signer s;
-    int status = signer_make(&s, name, authority);
+    int status = signer_make(&s, n, authority);
 
     if (status)
         return status;
-    status = make_named_file(folder, "glusterfs.key", 0600, write_key, s.key);
-    if (!status)
-        status = make_named_file(folder, "glusterfs.pem", 0644, write_cert, s.cert);
-    if (!status)
-        status = make_named_file(folder, "glusterfs.ca", 0644, write_cert, authority->cert);
+    status = install_certificate(folder, &s, authority->cert);
     signer_free(&s);
     if (!status && !kiln_options.is_json)
-        printf("%s: certificate of %s for %d days\n", folder, name, CERTIFICATE_DAYS);
+        printf("%s: certificate of %s for %d days\n", folder, n->name, CERTIFICATE_DAYS);
     return status;
 }
 
@@ -242,7 +295,7 @@ make_authority(struct signer *authority)
     (void)gethostname(name + strlen(name), 63);
     if ((mkdir("/etc/kiln", 0755) && errno != EEXIST) || (mkdir(AUTHORITY_DIR, 0700) && errno != EEXIST))
         return refuse(KILN_REFUSED, NULL, NULL, AUTHORITY_DIR ": %s", strerror(errno));
-    int status = signer_make(authority, name, NULL);
+    int status = signer_make(authority, &(struct names){.name = name}, NULL);
     if (status)
         return status;
     status = make_named_file(AUTHORITY_DIR, "ca.key", 0600, write_key, authority->key);
@@ -267,17 +320,19 @@ read_authority(struct signer *authority)
 }
 
 static int
-tls_init(const char *name)
+tls_init(const struct names *given)
 {
+    struct names n = *given;
     struct signer authority;
     char host[NAME_MAX_CN + 1] = "";
     int status;
 
-    if (!name && gethostname(host, sizeof host - 1))
+    if (!n.name && gethostname(host, sizeof host - 1))
         return refuse(KILN_REFUSED, NULL, "kiln tls init NAME", "this machine has no usable name");
-    if ((status = check_name(name ? name : host)) || (status = make_authority(&authority)))
+    n.name = n.name ? n.name : host;
+    if ((status = check_names(&n)) || (status = make_authority(&authority)))
         return status;
-    status = make_certificate(name ? name : host, default_folder(), &authority);
+    status = make_certificate(&n, default_folder(), &authority);
     if (!status)
         status = link_default_files();
     signer_free(&authority);
@@ -285,27 +340,118 @@ tls_init(const char *name)
 }
 
 static int
-tls_cert(const char *name, const char *folder)
+tls_cert(const struct names *n, const char *folder)
 {
     struct signer authority;
     int status;
 
-    if ((status = check_name(name)) || (status = read_authority(&authority)))
+    if ((status = check_names(n)) || (status = read_authority(&authority)))
         return status;
     if (mkdir(folder, 0700) && errno != EEXIST)
         status = refuse(KILN_REFUSED, NULL, NULL, "%s: %s", folder, strerror(errno));
     else
-        status = make_certificate(name, folder, &authority);
+        status = make_certificate(n, folder, &authority);
     signer_free(&authority);
+    return status;
+}
+
+/* ---- one file for a host --------------------------------------------------------------------- */
+
+struct bundle {
+    struct signer of_host;
+    X509 *authority;
+};
+
+static int
+write_bundle(FILE *f, const void *what)
+{
+    const struct bundle *b = what;
+
+    return write_key(f, b->of_host.key) == 1 && write_cert(f, b->of_host.cert) == 1 &&
+           write_cert(f, b->authority) == 1;
+}
+
+int
+tls_issue(const char *name, const char *address, const char *path)
+{
+    const struct names n = {name, (char *const *)&address, 1};
+    struct bundle b = {0};
+    struct signer authority;
+    int status;
+
+    if ((status = check_names(&n)) || (status = read_authority(&authority)))
+        return status;
+    b.authority = authority.cert;
+    status = signer_make(&b.of_host, &n, &authority);
+    if (!status) {
+        int err = make_pem_file(path, 0600, write_bundle, &b);
+
+        if (err)
+            status = refuse(KILN_REFUSED, "the path of a file that does not exist", NULL, "%s: %s", path,
+                            strerror(-err));
+        signer_free(&b.of_host);
+    }
+    signer_free(&authority);
+    return status;
+}
+
+int
+tls_authority(const char *name, const char *address, char **pem)
+{
+    const struct names n = {name, (char *const *)&address, 1};
+    struct signer authority;
+    size_t size;
+    int status;
+
+    *pem = NULL;
+    if ((status = check_names(&n)) || (status = read_authority(&authority)))
+        return status;
+    FILE *f = open_memstream(pem, &size);
+    bool is_written = f && write_cert(f, authority.cert) == 1;
+    if (f && fclose(f))
+        is_written = false;
+    signer_free(&authority);
+    return is_written ? 0 : refuse(KILN_REFUSED, NULL, NULL, AUTHORITY_CERT ": no memory");
+}
+
+/* Installs the certificate of a file that kiln host add has made. */
+static int
+tls_take(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    struct bundle b = {0};
+    int err = f ? 0 : errno;
+
+    if (f) {
+        b.of_host.key = PEM_read_PrivateKey(f, NULL, NULL, NULL);
+        b.of_host.cert = b.of_host.key ? PEM_read_X509(f, NULL, NULL, NULL) : NULL;
+        b.authority = b.of_host.cert ? PEM_read_X509(f, NULL, NULL, NULL) : NULL;
+        fclose(f);
+    }
+    bool is_good = b.authority && X509_check_private_key(b.of_host.cert, b.of_host.key) == 1 &&
+                   X509_verify(b.of_host.cert, X509_get0_pubkey(b.authority)) == 1;
+    int status = is_good ? install_certificate(default_folder(), &b.of_host, b.authority)
+                         : refuse(KILN_REFUSED, "a file that kiln host add has made",
+                                  "kiln host add NAME ADDRESS   # where kiln tls init was run", "%s: %s",
+                                  path, err ? strerror(err) : "key, certificate and authority do not fit");
+
+    if (!status)
+        status = link_default_files();
+    if (!status && !kiln_options.is_json)
+        printf("%s: certificate installed; %s is no longer needed: remove it\n", default_folder(), path);
+    signer_free(&b.of_host);
+    X509_free(b.authority);
     return status;
 }
 
 int
 tls(const struct verb *v, int argc, char **argv)
 {
-    if (strcmp(argv[0], "init") == 0 && argc <= 2)
-        return tls_init(argc == 2 ? argv[1] : NULL);
-    if (strcmp(argv[0], "cert") == 0 && argc == 3)
-        return tls_cert(argv[1], argv[2]);
-    return refuse(KILN_USAGE, v->args, NULL, "kiln tls: '%.100s' is no such command", argv[0]);
+    if (strcmp(argv[0], "init") == 0)
+        return tls_init(&(struct names){argc > 1 ? argv[1] : NULL, argv + 2, argc > 2 ? argc - 2 : 0});
+    if (strcmp(argv[0], "cert") == 0 && argc >= 3)
+        return tls_cert(&(struct names){argv[1], argv + 3, argc - 3}, argv[2]);
+    if (strcmp(argv[0], "take") == 0 && argc == 2)
+        return tls_take(argv[1]);
+    return usage(v, "tls: '%.100s' is no such command, or has other arguments", argv[0]);
 }

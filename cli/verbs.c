@@ -140,18 +140,26 @@ const struct verb verbs[] = {
      "mounts: each kiln-mount of this machine, or those with these process ids, runs the present file at\n"
      "its program's path. Mount points, open files and locks stay.",
      0, -1, upgrade, true},
-    {"tls", "init [NAME] | cert NAME FOLDER", "Make certificates for encrypted volumes",
+    {"tls", "init [NAME [ADDRESS]...] | cert NAME FOLDER [ADDRESS]... | take FILE",
+     "Make or install certificates for encrypted volumes and for hosts",
      "init: make an authority in /etc/kiln/tls, and this machine's certificate of it where GlusterFS and "
      "Kiln\n"
      "look for it (/usr/lib/ssl, with links in /etc/ssl); NAME is its name, by default the host's. cert:\n"
      "make the certificate of another host in FOLDER; copy its three files to /usr/lib/ssl of that host, on\n"
-     "Debian 13 to /etc/ssl. Then for each volume: kiln volume set VOLUME tls on.",
-     1, 3, tls, true},
-    {"host", "list | remove HOST", "Show or remove hosts that share a store",
-     "A host registers itself when its kilnd starts with --store and --host. remove: the host must be down "
-     "and\n"
-     "have no brick.",
-     1, 2, host, true},
+     "Debian 13 to /etc/ssl. Then for each volume: kiln volume set VOLUME tls on. take: install the "
+     "certificate\n"
+     "of a file of kiln host add. ADDRESS: more names and addresses of the host, for its etcd.",
+     1, -1, tls, true},
+    {"host", "list | add HOST ADDRESS [FILE] | drain HOST | remove HOST",
+     "Show, add, drain or remove hosts that share a store",
+     "A host registers itself when its kilnd starts with --store and --host. add: issue the host's "
+     "certificate, by\n"
+     "the authority of kiln tls init of this machine, into FILE (HOST.pem); from the first add on, hosts "
+     "prove\n"
+     "themselves by such certificates, and others are refused. drain: replace its bricks by bricks on other "
+     "hosts.\n"
+     "remove: the host must be down and have no brick.",
+     1, 4, host, true},
     {"job", "list | stop JOB", "Show or stop long work over several hosts", NULL, 1, 2, job, true},
     {"store", "export [FILE] | import FILE",
      "Write the definitions of all volumes to a file, or take them over",

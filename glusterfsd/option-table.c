@@ -231,21 +231,24 @@ const struct kilnd_option kilnd_option_rows[] = {
     {
         .name = "store-ca", .arg = "FILE",
         TEXT(shared.store.ca), .is_of_volumes = true,
-        .help = "Authorities of the store's certificates (default: the system's)",
+        .help = "Authorities of the store's certificates (default: glusterfs.ca, else the system's)",
         .manual = "With etcds://: the authorities that may have signed the certificates of the store. "
-                  "Default: those of the system.",
+                  "Without the three options kilnd uses glusterfs.ca,\n"
+                  "glusterfs.pem and glusterfs.key in /usr/lib/ssl or /etc/ssl if all are there (\\fIkiln "
+                  "tls\\fR), else the authorities of the system.",
     },
     {
         .name = "store-cert", .arg = "FILE",
         TEXT(shared.store.cert), .is_of_volumes = true,
-        .help = "Certificate that kilnd shows to the store (default: none)",
-        .manual = "With etcds://: the certificate that kilnd shows to the store. Default: none.",
+        .help = "Certificate that kilnd shows to the store and to other hosts (default: glusterfs.pem)",
+        .manual = "The certificate that kilnd shows to an etcds:// store, and by which the host proves itself "
+                  "to other hosts. Default: glusterfs.pem, if it is there.",
     },
     {
         .name = "store-key", .arg = "FILE",
         TEXT(shared.store.key), .is_of_volumes = true,
         .help = "Private key of that certificate",
-        .manual = "With etcds://: the private key of that certificate.",
+        .manual = "The private key of that certificate. Default: glusterfs.key.",
     },
     {
         .name = "port", .arg = "PORT",

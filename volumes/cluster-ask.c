@@ -15,6 +15,7 @@
 #include "volumes/brick-host.h"
 #include "volumes/cluster-change.h"
 #include "volumes/cluster.h"
+#include "volumes/host-proof.h"
 
 /* A question of this host that waits for its answer; lies on the asker's stack. */
 struct waiting {
@@ -75,10 +76,16 @@ static void
 ask_send_answer(const struct serving *s, json_t *answer)
 {
     const char *from = json_string_value(json_object_get(s->question, "from"));
-    char key[400], *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
-    struct problem why;
+    struct problem why = {0};
+    char key[400], *text;
 
     snprintf(key, sizeof key, "answer/%.255s/%s", from ? from : "", s->id);
+    if (answer && host_proof_sign(answer, key, brick_host_own(), &why)) {
+        log_event(LOG_ERROR, NULL, "host-answer-proof", "host %s gets no answer: %s", from ? from : "-",
+                  why.wrong);
+        return;
+    }
+    text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
     const struct store_change c = {key, text, STORE_ANY_REVISION, cluster_lease()};
     if (!c.lease) /* the key would outlive both hosts; the asker's deadline passes */
         log_event(LOG_WARNING, NULL, "host-answer-lease", "host %s gets no answer: this host has no lease",
@@ -189,17 +196,59 @@ ask_serve(const char *id, json_t *question, bool is_own)
 void
 cluster_ask_seen(const char *host, const char *id, const char *text)
 {
-    if (strcmp(host, brick_host_own()) == 0 && strlen(id) == GFID_TEXT_SIZE - 1)
-        ask_serve(id, json_loads(text, JSON_REJECT_DUPLICATES, NULL), false);
+    if (strcmp(host, brick_host_own()) != 0 || strlen(id) != GFID_TEXT_SIZE - 1)
+        return;
+    json_t *question = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const char *from = json_string_value(json_object_get(question, "from"));
+    struct problem why = {0};
+    char place[400];
+
+    snprintf(place, sizeof place, "ask/%.255s/%s", host, id);
+    if (question && host_proof_check(question, place, from ? from : "", &why)) {
+        log_event(LOG_ERROR, NULL, "host-question-refused", "a question is refused: %s", why.wrong);
+        json_decref(question);
+    } else if (question) {
+        ask_serve(id, question, false);
+    }
+}
+
+/* The host that this question was sent to. Returns false if the question is no longer there. */
+static bool
+find_asked_host(const char *id, char host[256])
+{
+    const struct waiting *w;
+    bool is_found = false;
+
+    pthread_once(&once, init_condition);
+    pthread_mutex_lock(&lock);
+    cds_list_for_each_entry (w, &waits, link) {
+        if (strcmp(w->id, id) == 0) {
+            snprintf(host, 256, "%s", w->host);
+            is_found = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return is_found;
 }
 
 void
 cluster_answer_seen(const char *id, const char *text)
 {
     json_t *answer = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    char host[256], place[400];
+    struct problem why = {0};
 
-    if (answer)
+    if (!answer || !find_asked_host(id, host)) {
+        json_decref(answer);
+        return;
+    }
+    snprintf(place, sizeof place, "answer/%.255s/%.*s", brick_host_own(), GFID_TEXT_SIZE, id);
+    if (host_proof_check(answer, place, host, &why)) {
+        log_event(LOG_ERROR, NULL, "host-answer-refused", "an answer is refused: %s", why.wrong);
+        json_decref(answer);
+    } else {
         deliver_answer(id, answer);
+    }
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -238,13 +287,13 @@ send_question(struct waiting *w, const char *verb, json_t *args, struct problem 
         ask_serve(w->id, question, true);
         return 0;
     }
-    char *text = question ? json_dumps(question, JSON_COMPACT) : NULL;
-    json_decref(question);
     snprintf(key, sizeof key, "ask/%.255s/%s", w->host, w->id);
+    int err = question ? host_proof_sign(question, key, brick_host_own(), why) : problem_no_memory(why);
+    char *text = err ? NULL : json_dumps(question, JSON_COMPACT);
+    json_decref(question);
     const struct store_change c = {key, text, STORE_ANY_REVISION, lease};
-    int err = 0;
     if (!text)
-        err = problem_no_memory(why);
+        err = err ? err : problem_no_memory(why);
     else if (cluster_check_store(why))
         err = why->err;
     else if (!cluster_is_alive(w->host))

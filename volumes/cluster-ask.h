@@ -10,6 +10,9 @@
  * the host's lease end. A host that returns finds the question and answers, which harms nothing, because the
  * asker ignores an answer to a question that it no longer has, and every verb of a question may run again.
  *
+ * With an authority in the store the asker signs the question and the host its answer (host-proof.h); others
+ * are ignored, and logged.
+ *
  * thread: any that may wait; not a worker.
  */
 #ifndef KILN_VOLUMES_CLUSTER_ASK_H

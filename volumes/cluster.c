@@ -21,7 +21,9 @@
 #include "volumes/cluster-ask.h"
 #include "volumes/cluster-identity.h"
 #include "volumes/cluster-jobs.h"
+#include "volumes/cluster-register.h"
 #include "volumes/healer.h"
+#include "volumes/host-proof.h"
 #include "volumes/quota-hosts.h"
 #include "volumes/state-dir.h"
 #include "volumes/volumes.h"
@@ -44,6 +46,7 @@ static pthread_cond_t changed; /* of the monotonic clock */
  * volumes that are to be applied, and the faults of the last application. */
 static json_t *hosts, *alive, *texts, *revisions, *dirty, *faults;
 static json_t *jobs; /* records of jobs, by their ids */
+static json_t *refused; /* the reason, by the names of hosts without a proof (host-proof.h) */
 static json_t *roots; /* [{"path", "free"}] of this host */
 static bool is_measuring, roots_changed;
 static json_t *held; /* the host that is changing the bricks of a volume, by the name of the volume */
@@ -157,77 +160,6 @@ cluster_lease(void)
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-static int
-check_store_format(struct problem *why)
-{
-    char *text, own[64];
-    int64_t revision;
-    int err = store_get(cluster.store, "format", &text, &revision, why);
-
-    snprintf(own, sizeof own, "{\"format\": %d}", CLUSTER_FORMAT);
-    if (!err && !text) {
-        const struct store_change c = {"format", own, 0, 0};
-
-        err = store_change(cluster.store, &c, 1, NULL, why);
-        return err == -ESTALE ? check_store_format(why) : err;
-    }
-    json_t *json = err ? NULL : json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    json_int_t n = json_integer_value(json_object_get(json, "format"));
-    json_decref(json);
-    free(text);
-    if (err || (n >= 1 && n <= CLUSTER_FORMAT))
-        return err;
-    problem_set(why, n < 1 ? -EINVAL : -EPROTO, "the store %s has format %lld", store_location(cluster.store),
-                (long long)n);
-    problem_expected(why, "format %d%s", CLUSTER_FORMAT, n > 1 ? ": a newer kilnd has written it" : "");
-    return why->err;
-}
-
-static int
-refuse_host_id(struct problem *why)
-{
-    problem_set(why, -EEXIST, "host %s is another machine of this store", cluster.o->host);
-    problem_expected(why, "a name of its own for each host, and the state folder that this host had before");
-    problem_type(why, "kiln host remove %s   # on another host, if the machine no longer exists",
-                 cluster.o->host);
-    return why->err;
-}
-
-/* Puts the host into the store unless it is there. -EEXIST: another machine has the name. */
-static int
-register_host(struct problem *why)
-{
-    char key[300], *text, *fresh = NULL;
-    int64_t revision;
-    int err = check_store_format(why);
-
-    if (err)
-        return err;
-    snprintf(key, sizeof key, "hosts/%s", cluster.o->host);
-    err = store_get(cluster.store, key, &text, &revision, why);
-    if (!err && text) {
-        json_t *json = json_loads(text, 0, NULL);
-        const char *id = json_string_value(json_object_get(json, "id"));
-        bool is_ours = id && strcmp(id, cluster.id) == 0;
-
-        json_decref(json);
-        free(text);
-        return is_ours ? 0 : refuse_host_id(why);
-    }
-    if (!err &&
-        asprintf(&fresh, "{\"id\": \"%s\", \"since\": %lld}", cluster.id, (long long)time(NULL)) < 0) {
-        fresh = NULL;
-        err = problem_no_memory(why);
-    }
-    if (!err) {
-        const struct store_change c[] = {{key, fresh, 0, 0}, {"layout", fresh, STORE_ANY_REVISION, 0}};
-
-        err = store_change(cluster.store, c, 2, NULL, why);
-    }
-    free(fresh);
-    return err == -ESTALE ? register_host(why) : err;
-}
-
 /* Measures the free space of the brick roots, which may wait for a disk. */
 static void
 measure_roots(void)
@@ -289,11 +221,13 @@ host_announce(int64_t own_lease, struct problem *why)
                                (int)figures.count, "since", cluster.since, "roots", roots);
     roots_changed = false;
     pthread_mutex_unlock(&lock);
-    char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
-    json_decref(record);
     snprintf(key, sizeof key, "alive/%s", cluster.o->host);
+    int err = record ? host_proof_sign(record, key, cluster.o->host, why) : problem_no_memory(why);
+    char *text = err ? NULL : json_dumps(record, JSON_COMPACT);
+    json_decref(record);
     const struct store_change c = {key, text, STORE_ANY_REVISION, own_lease};
-    int err = text ? store_change(cluster.store, &c, 1, NULL, why) : problem_no_memory(why);
+    if (!err)
+        err = text ? store_change(cluster.store, &c, 1, NULL, why) : problem_no_memory(why);
     free(text);
     return err;
 }
@@ -303,7 +237,7 @@ static int
 host_sign_in(struct problem *why)
 {
     int64_t fresh = 0;
-    int err = register_host(why);
+    int err = cluster_register(cluster.store, cluster.o->host, cluster.id, why);
 
     err = err ? err : store_lease(cluster.store, CLUSTER_LEASE_S, &fresh, why);
     err = err ? err : host_announce(fresh, why);
@@ -430,6 +364,63 @@ set_host_locked(json_t *table, const char *name, const char *text)
         json_object_del(table, name);
 }
 
+/* Judges the record of a live host, and drops a record without a proof. Returns the record or NULL. */
+static json_t *
+judge_host_locked(const char *name, json_t *record)
+{
+    char place[300];
+    struct problem why = {0};
+
+    snprintf(place, sizeof place, "alive/%.255s", name);
+    if (!record || strcmp(name, cluster.o->host) == 0 || host_proof_check(record, place, name, &why) == 0) {
+        json_object_del(refused, name);
+        return record;
+    }
+    const char *before = json_string_value(json_object_get(refused, name));
+    if (!before || strcmp(before, why.wrong) != 0)
+        log_event(LOG_ERROR, NULL, "host-refused", "%s; the host counts as down", why.wrong);
+    json_object_set_new(refused, name, json_string(why.wrong));
+    json_decref(record);
+    return NULL;
+}
+
+static void
+set_alive_locked(const char *name, const char *text)
+{
+    json_t *record = judge_host_locked(name, text ? host_record_read(text) : NULL);
+
+    if (record)
+        json_object_set_new(alive, name, record);
+    else
+        json_object_del(alive, name);
+}
+
+static void
+judge_all_locked(json_t *table)
+{
+    const char *name;
+    json_t *record;
+    void *next;
+
+    json_object_foreach_safe(table, next, name, record)
+    {
+        if (!judge_host_locked(name, json_incref(record)))
+            json_object_del(table, name);
+        else
+            json_decref(record);
+    }
+}
+
+/* The hosts prove themselves to the new authority; this host signs its record anew. */
+static void
+authority_seen_locked(const char *text)
+{
+    if (!host_proof_set_authority(text))
+        return;
+    judge_all_locked(alive);
+    roots_changed = true;
+}
+
 /* Splits "HOST/ID" of a question or an answer. */
 static bool
 split_ask(const char *rest, char host[256], const char **id)
@@ -487,11 +478,13 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
     } else if ((name = key_below(key, "jobs/"))) {
         set_host_locked(jobs, name, text);
     } else if ((name = key_below(key, "alive/"))) {
-        set_host_locked(alive, name, text);
+        set_alive_locked(name, text);
         is_of_hosts = true;
-        gone = text ? NULL : name;
+        gone = json_object_get(alive, name) ? NULL : name;
         if (gone)
             release_held_locked(gone);
+    } else if (strcmp(key, "authority") == 0) {
+        authority_seen_locked(text);
     }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
@@ -509,6 +502,7 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
 /* The whole store as one reading. */
 struct reading {
     json_t *hosts, *alive, *texts, *revisions, *jobs, *asks, *usage;
+    char *authority; /* the text of its record; NULL: none */
 };
 
 static void
@@ -526,6 +520,9 @@ key_listed(const char *key, const char *text, int64_t revision, void *arg)
         json_object_set_new(r->alive, name, host_record_read(text));
     } else if ((name = key_below(key, "jobs/"))) {
         json_object_set_new(r->jobs, name, host_record_read(text));
+    } else if (strcmp(key, "authority") == 0) {
+        free(r->authority);
+        r->authority = strdup(text);
     } else if (key_below(key, "usage/")) {
         json_object_set_new(r->usage, key, json_string(text));
     } else if (key_below(key, "ask/") || key_below(key, "answer/")) {
@@ -562,6 +559,9 @@ take_reading(struct reading *r, int64_t at)
         if (!json_equal(value, json_object_get(texts, name)))
             json_object_set_new(dirty, name, json_true());
     }
+    if (host_proof_set_authority(r->authority))
+        roots_changed = true;
+    judge_all_locked(r->alive);
     json_t *const old[] = {hosts, alive, texts, revisions, jobs};
     hosts = r->hosts;
     alive = r->alive;
@@ -583,8 +583,8 @@ take_reading(struct reading *r, int64_t at)
 static int
 read_everything(int64_t *at, struct problem *why)
 {
-    struct reading r = {json_object(), json_object(), json_object(),
-                        json_object(), json_object(), json_object(), json_object()};
+    struct reading r = {json_object(), json_object(), json_object(), json_object(),
+                        json_object(), json_object(), json_object(), NULL};
     int err = store_list(cluster.store, "", key_listed, &r, at, why);
 
     if (err) {
@@ -592,9 +592,11 @@ read_everything(int64_t *at, struct problem *why)
 
         for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
             json_decref(all[i]);
+        free(r.authority);
         return err;
     }
     take_reading(&r, *at);
+    free(r.authority);
     pthread_mutex_lock(&lock);
     bool is_first = !has_read;
     has_read = true;
@@ -760,6 +762,24 @@ cluster_is_alive(const char *host)
 }
 
 json_t *
+cluster_host_record(const char *host)
+{
+    pthread_mutex_lock(&lock);
+    json_t *copy = json_deep_copy(json_object_get(alive, host));
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+int
+cluster_announce(struct problem *why)
+{
+    int64_t now = cluster_lease();
+
+    return now ? host_announce(now, why)
+               : problem_set(why, -EAGAIN, "this host has no lease of the store yet");
+}
+
+json_t *
 cluster_live_hosts(void)
 {
     pthread_mutex_lock(&lock);
@@ -843,10 +863,13 @@ count_bricks(const struct volume *v, void *arg)
 static json_t *
 describe_host_locked(const char *name, const json_t *counts)
 {
-    const json_t *a = json_object_get(alive, name);
+    const json_t *a = json_object_get(alive, name), *record = json_object_get(hosts, name);
     const char *version = json_string_value(json_object_get(a, "version"));
+    const char *address = json_string_value(json_object_get(record, "address"));
 
-    return json_pack("{ss sb ss? sI sI sO? sb}", "name", name, "alive", a != NULL, "version", version,
+    return json_pack("{ss ss? ss? sb sb ss? sI sI sO? sb}", "name", name, "address", address, "refused",
+                     json_string_value(json_object_get(refused, name)), "registered",
+                     json_object_get(record, "id") != NULL, "alive", a != NULL, "version", version,
                      "since", json_integer_value(json_object_get(a, "since")), "bricks",
                      json_integer_value(json_object_get(counts, name)), "roots", json_object_get(a, "roots"),
                      "self", strcmp(name, cluster.o->host) == 0);
@@ -905,9 +928,10 @@ int
 cluster_open(const struct cluster_options *o, struct problem *why)
 {
     pthread_condattr_t attr;
-    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults, &held, &jobs};
+    json_t **const tables[] = {&hosts, &alive, &texts, &revisions, &dirty, &faults, &held, &jobs, &refused};
 
     cluster.o = o;
+    host_proof_files(o->store.cert, o->store.key);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&changed, &attr);
@@ -988,12 +1012,13 @@ cluster_stop(void)
 void
 cluster_close(void)
 {
-    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults, held, jobs, roots};
+    json_t *const tables[] = {hosts, alive, texts, revisions, dirty, faults, held, jobs, refused, roots};
 
     if (!cluster.o)
         return;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         json_decref(tables[i]);
     quota_hosts_close();
+    host_proof_close();
     store_close(cluster.store);
 }

@@ -10,7 +10,8 @@
  *     kiln ──▶ kilnd of any host ──▶ one transaction ──▶ store (cluster-change.h)
  *
  * Hosts have no connection with each other. A host asks another one through the store (cluster-ask.h), so
- * only programs that may write to the store can change a volume.
+ * only programs that may write to the store can change a volume. With an authority in the store, records of
+ * hosts, questions and answers count only if their host has signed them (host-proof.h).
  *
  * Liveness is a lease of CLUSTER_LEASE_S seconds. While the store does not answer, bricks, volfiles and heals
  * go on, and changes are refused. A host that starts without its store serves the bricks of its copy, but
@@ -83,6 +84,11 @@ json_t *cluster_describe(void);
 /* {NAME: {"version", "roots": [{"path", "free"}], ...}} of all live hosts, a new reference; `free` in bytes,
  * at most CLUSTER_SPACE_S old. NULL: no memory. */
 json_t *cluster_live_hosts(void);
+/* The record alive/HOST, a new reference; NULL: the host is down, or has no proof. */
+json_t *cluster_host_record(const char *host);
+/* Writes this host's record alive/NAME anew, signed by its present certificate. Returns 0 or -errno with
+ * *why. */
+int cluster_announce(struct problem *why);
 /* Tells whether the store has a running job (cluster-jobs.h). */
 bool cluster_has_jobs(void);
 /* Compares the volume again when the lease of host `from` ends, which is changing its bricks. */

@@ -58,6 +58,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster-place.h \
 	volumes/cluster-quota.c \
 	volumes/cluster-quota.h \
+	volumes/cluster-register.c \
+	volumes/cluster-register.h \
 	volumes/cluster.c \
 	volumes/cluster.h \
 	volumes/curl-library.c \
@@ -67,6 +69,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verb-host.c \
 	volumes/verb-store.c \
 	volumes/hooks.c \
+	volumes/host-proof.c \
+	volumes/host-proof.h \
 	volumes/hooks.h \
 	volumes/clear-locks.h \
 	volumes/front.c \
@@ -102,7 +106,9 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/volfile-server.c \
 	volumes/volfile-server.h
 
-check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows
+check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows volumes/test-host-proof
+volumes_test_host_proof_SOURCES = volumes/test-host-proof.c volumes/host-proof.c volumes/problem.c
+volumes_test_host_proof_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_quota_rows_SOURCES = volumes/test-quota-rows.c volumes/quota-rows.c
 volumes_test_quota_rows_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterfsd/bricks.c glusterfsd/brick-types.c

@@ -140,6 +140,7 @@ json_text64(int64_t n)
 struct received {
     char *bytes;
     size_t size;
+    char reason[CURL_ERROR_SIZE]; /* of a failure; "": curl says no more than its code */
 };
 
 static int
@@ -244,6 +245,7 @@ post_to(struct store *s, unsigned member, const char *path, const char *body, st
         curl.easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)STORE_TRY_MS);
         curl.easy_setopt(h, CURLOPT_WRITEFUNCTION, take_bytes);
         curl.easy_setopt(h, CURLOPT_WRITEDATA, r);
+        curl.easy_setopt(h, CURLOPT_ERRORBUFFER, r->reason);
         code = curl.easy_perform(h);
         if (!code)
             curl.easy_getinfo(h, CURLINFO_RESPONSE_CODE, status);
@@ -308,7 +310,8 @@ post_in_turn(struct store *s, const char *path, const char *body, bool is_change
         if (!code && status < 500)
             refused(s, json, status, why);
         else
-            no_store(s, why, code ? curl.easy_strerror(code)
+            no_store(s, why, *r.reason ? r.reason
+                             : code ? curl.easy_strerror(code)
                              : json_object_get(json, "error")
                                  ? json_string_value(json_object_get(json, "error"))
                                  : "a server's error");

@@ -3,6 +3,7 @@
  *
  *     /kiln/format          {"format": 1}: a store of a newer format is refused
  *     /kiln/layout          put by each change of hosts and bricks, so that two such changes never cross
+ *     /kiln/authority       {"certificate"}: hosts prove themselves by certificates of it (host-proof.h)
  *     /kiln/hosts/NAME      a host of the cluster; stays while the host is down
  *     /kiln/alive/NAME      the same host while its kilnd runs: bound to a lease
  *     /kiln/volumes/NAME    a volume (volume.h)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Verbs about the hosts of a store (list, remove, drain, upgrade) and about its jobs. */
+/* Verbs about the hosts of a store (list, add, remove, drain, upgrade) and about its jobs. */
 #include <errno.h>
 
 #include "volumes/cluster-change.h"
 #include "volumes/cluster-jobs.h"
+#include "volumes/cluster-register.h"
 #include "volumes/cluster.h"
 #include "volumes/verbs-internal.h"
 
@@ -24,6 +25,20 @@ verb_host_list(json_t *args, json_t **out, struct problem *why)
         return why->err;
     *out = cluster_describe();
     return 0;
+}
+
+int
+verb_host_add(json_t *args, json_t **out, struct problem *why)
+{
+    const char *host, *address, *authority;
+
+    if (verbs_get_args(args, why, "{s:s, s:s, s:s}", "host", &host, "address", &address, "authority",
+                       &authority, NULL) ||
+        verbs_need_store(why))
+        return why->err;
+    *out = json_pack("{ss ss ss}", "host", host, "address", address, "location",
+                     store_location(cluster_store()));
+    return cluster_add_host(host, address, authority, why);
 }
 
 int

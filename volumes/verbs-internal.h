@@ -42,6 +42,7 @@ int verb_version(json_t *args, json_t **out, struct problem *why);
 
 /* verb-host.c */
 int verb_host_upgrade(json_t *args, json_t **out, struct problem *why);
+int verb_host_add(json_t *args, json_t **out, struct problem *why);
 int verb_host_list(json_t *args, json_t **out, struct problem *why);
 int verb_host_drain(json_t *args, json_t **out, struct problem *why);
 int verb_job_list(json_t *args, json_t **out, struct problem *why);

@@ -180,6 +180,7 @@ static const struct {
     enum { BY_THIS_HOST, BY_ALL_HOSTS } of_hosts;
     const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
+    {"host-add", verb_host_add, NULL, BY_THIS_HOST, NULL},
     {"host-drain", verb_host_drain, NULL, BY_THIS_HOST, NULL},
     {"host-list", verb_host_list, NULL, BY_THIS_HOST, NULL},
     {"host-remove", verb_host_remove, NULL, BY_THIS_HOST, NULL},
