@@ -101,6 +101,39 @@ store_import(const char *path)
     return status;
 }
 
+/* `args`: the place, for an etcd the name of this host, and the file of the password. */
+static int
+store_move(const struct verb *v, int argc, char **argv)
+{
+    bool is_folder = *argv[0] == '/';
+    json_t *answer;
+
+    if (!is_folder && strncmp(argv[0], "etcd://", 7) != 0 && strncmp(argv[0], "etcds://", 8) != 0)
+        return usage(v, "'%.200s' is neither etcd://HOST:PORT nor the absolute path of a folder", argv[0]);
+    if (is_folder ? argc != 1 : argc < 2)
+        return usage(v, is_folder ? "a folder needs no host" : "a host of a store needs a name");
+    int status = ask("store-move",
+                     json_pack("{ss ss* ss*}", "to", argv[0], "host", argc > 1 ? argv[1] : NULL,
+                               "password_file", argc > 2 ? argv[2] : NULL),
+                     &answer);
+    if (status)
+        return status;
+    if (kiln_options.is_json)
+        status = show_json(answer);
+    else if (is_folder)
+        printf("%lld volumes are in %s, verified, and no longer in the store. Start kilnd anew:\n"
+               "  kilnd --state=%s\n",
+               json_integer_value(json_object_get(answer, "volumes")), argv[0], argv[0]);
+    else
+        printf("%lld volumes are in %s, verified. Start kilnd anew:\n"
+               "  kilnd --store=%s%s%s --host=%s --state=%s\n",
+               json_integer_value(json_object_get(answer, "volumes")), store_text(answer, "location"),
+               argv[0], argc > 2 ? " --store-password-file=" : "", argc > 2 ? argv[2] : "", argv[1],
+               store_text(answer, "state"));
+    json_decref(answer);
+    return status;
+}
+
 int
 store(const struct verb *v, int argc, char **argv)
 {
@@ -108,5 +141,7 @@ store(const struct verb *v, int argc, char **argv)
         return store_export(argc == 2 ? argv[1] : NULL);
     if (strcmp(argv[0], "import") == 0 && argc == 2)
         return store_import(argv[1]);
+    if (strcmp(argv[0], "move") == 0 && argc >= 2)
+        return store_move(v, argc - 1, argv + 1);
     return usage(v, "store: '%.100s' is no such command, or has other arguments", argv[0]);
 }

@@ -161,12 +161,16 @@ const struct verb verbs[] = {
      "remove: the host must be down and have no brick.",
      1, 4, host, true},
     {"job", "list | stop JOB", "Show or stop long work over several hosts", NULL, 1, 2, job, true},
-    {"store", "export [FILE] | import FILE",
-     "Write the definitions of all volumes to a file, or take them over",
+    {"store", "move etcd://HOST:PORT HOST [PASSWORD-FILE] | move DIR | export [FILE] | import FILE",
+     "Move the volumes of this machine to an etcd and back, or write them to a file",
+     "move: the volumes of this kilnd go to an etcd, in which this machine becomes host HOST, or from an "
+     "etcd of\n"
+     "this host alone to the state folder DIR. kilnd compares all volumes, and is then to be started anew.\n"
+     "export, import: write the definitions of all volumes to a file, or take them over.\n"
      "The file has the passwords of the volumes. import: volumes that kilnd does not have are stopped "
      "volumes of\n"
-     "it afterwards; their bricks must exist. So volumes of one machine go to an etcd, and back.",
-     1, 2, store, true},
+     "it afterwards; their bricks must exist.",
+     1, 4, store, true},
     {"import", "glusterd [DIR]", "Take over the volumes of a stock glusterd",
      "glusterd must be stopped, with its bricks, on all hosts. DIR (/var/lib/glusterd) is only read. The "
      "volumes\n"

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/roff.h"
 #include "coro/pool-control.h"
@@ -202,31 +201,6 @@ take_sandbox(struct kilnd_options *o, const struct argp_state *state, const stru
         refuse_value(state, row, text, "on, off or log");
 }
 
-/* A store with TLS gets the certificate files of this machine, if no file is given and all are there. */
-static void
-take_store_files(struct store_options *s)
-{
-    static const char *const folders[] = {"/usr/lib/ssl", "/etc/ssl"};
-    static char paths[3][64];
-    static const char *const names[3] = {"glusterfs.ca", "glusterfs.pem", "glusterfs.key"};
-
-    if (strncmp(s->location, "etcds://", 8) != 0 || s->ca || s->cert || s->key)
-        return;
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !s->ca; i++) {
-        unsigned found = 0;
-
-        for (unsigned k = 0; k < 3; k++) {
-            snprintf(paths[k], sizeof paths[k], "%s/%s", folders[i], names[k]);
-            found += access(paths[k], F_OK) == 0;
-        }
-        if (found < 3)
-            continue;
-        s->ca = paths[0];
-        s->cert = paths[1];
-        s->key = paths[2];
-    }
-}
-
 static void
 check_store(struct argp_state *state, struct kilnd_options *o)
 {
@@ -245,8 +219,6 @@ check_store(struct argp_state *state, struct kilnd_options *o)
         if (volume_check_path(o->shared.roots[i], normal, &why))
             argp_error(state, "--brick-root %s: %s", o->shared.roots[i], why.wrong);
     }
-    if (s->location)
-        take_store_files(&o->shared.store);
     if (s->location && !o->state_dir)
         o->state_dir = STATE_DIR_DEFAULT;
     if (o->shared.host && (!*o->shared.host || volume_check_host(o->shared.host, &why)))

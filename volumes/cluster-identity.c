@@ -58,6 +58,17 @@ cluster_identity_make(const char *dir, const char *host, char id[GFID_TEXT_SIZE]
 }
 
 int
+cluster_identity_flush(const char *dir, struct problem *why)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = fd >= 0 && fsync(fd) == 0 ? 0 : -errno;
+
+    if (fd >= 0)
+        close(fd);
+    return err ? problem_set(why, err, "%s: %s", dir, strerror(-err)) : 0;
+}
+
+int
 cluster_check_plain(const char *state_dir, struct problem *why)
 {
     json_t *json = read_identity(state_dir, why);

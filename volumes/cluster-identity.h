@@ -16,6 +16,8 @@
 /* -ENOENT: the folder has no identity; *why is then unchanged. -EINVAL: the folder is another host's. */
 int cluster_identity_read(const char *dir, const char *host, char id[GFID_TEXT_SIZE], struct problem *why);
 int cluster_identity_make(const char *dir, const char *host, char id[GFID_TEXT_SIZE], struct problem *why);
+/* Flushes the folder to disk. */
+int cluster_identity_flush(const char *dir, struct problem *why);
 /* A state folder without --store: -EPERM with *why if the folder is the copy of a host with a store. */
 int cluster_check_plain(const char *state_dir, struct problem *why);
 

@@ -67,6 +67,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/store-etcd.c \
 	volumes/store.h \
 	volumes/verb-host.c \
+	volumes/verb-move.c \
 	volumes/verb-store.c \
 	volumes/hooks.c \
 	volumes/host-proof.c \

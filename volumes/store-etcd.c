@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "volumes/curl-library.h"
 
@@ -776,6 +777,32 @@ store_copy_text(const char *text, bool *is_short)
     return copy;
 }
 
+/* A store with TLS gets the certificate files of this machine, if no file is given and all are there. */
+static void
+store_choose_files(struct store *s, const struct store_options *o, bool *is_short)
+{
+    static const char *const folders[] = {"/usr/lib/ssl", "/etc/ssl"};
+    static const char *const names[3] = {"glusterfs.ca", "glusterfs.pem", "glusterfs.key"};
+    const char *files[3] = {o->ca, o->cert, o->key};
+    bool is_given = o->ca || o->cert || o->key || strncmp(o->location, "etcds://", 8) != 0;
+    char paths[3][64];
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !is_given; i++) {
+        unsigned found = 0;
+
+        for (unsigned k = 0; k < 3; k++) {
+            snprintf(paths[k], sizeof paths[k], "%s/%s", folders[i], names[k]);
+            found += access(paths[k], F_OK) == 0;
+        }
+        is_given = found == 3;
+        for (unsigned k = 0; k < 3 && is_given; k++)
+            files[k] = paths[k];
+    }
+    s->ca = store_copy_text(files[0], is_short);
+    s->cert = store_copy_text(files[1], is_short);
+    s->key = store_copy_text(files[2], is_short);
+}
+
 struct store *
 store_open(const struct store_options *o, struct problem *why)
 {
@@ -789,9 +816,7 @@ store_open(const struct store_options *o, struct problem *why)
         return NULL;
     }
     pthread_mutex_init(&s->lock, NULL);
-    s->ca = store_copy_text(o->ca, &is_short);
-    s->cert = store_copy_text(o->cert, &is_short);
-    s->key = store_copy_text(o->key, &is_short);
+    store_choose_files(s, o, &is_short);
     int err = is_short ? -ENOMEM : take_location(s, o->location);
     if (err == -EINVAL)
         wrong_location(o->location, why);

@@ -41,7 +41,8 @@ struct store_options {
     /* etcd://[USER@]HOST:PORT[,HOST:PORT]...[/PREFIX]; etcds:// is the same over TLS */
     const char *location;
     const char *password_file; /* the password of USER is the first line; NULL: none */
-    const char *ca, *cert, *key; /* files, for etcds://; NULL: the system's authorities, no certificate */
+    const char *ca, *cert, *key; /* files, for etcds://. All NULL: glusterfs.ca, .pem and .key
+                                   * in /usr/lib/ssl or /etc/ssl, else the system's authorities */
 };
 
 /* Checks the location and loads libcurl, without a connection. The texts are copied. Returns NULL with *why:

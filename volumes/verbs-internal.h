@@ -55,6 +55,11 @@ int verbs_need_store(struct problem *why);
 int verb_adopt(json_t *args, json_t **out, struct problem *why);
 int verb_store_export(json_t *args, json_t **out, struct problem *why);
 
+/* verb-move.c */
+int verb_store_move(json_t *args, json_t **out, struct problem *why);
+/* verbs.c: refuses changes from now on, because the volumes move to `location`; NULL: takes them again. */
+void verbs_freeze(const char *location);
+
 /* verb-heal.c */
 int verb_heal(json_t *args, json_t **out, struct problem *why);
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -189,6 +191,7 @@ static const struct {
     {"job-stop", verb_job_stop, NULL, BY_THIS_HOST, NULL},
     {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
     {"statedump", verb_statedump, verb_statedump, BY_THIS_HOST, NULL},
+    {"store-move", verb_store_move, NULL, BY_THIS_HOST, NULL},
     {"store-export", verb_store_export, NULL, BY_THIS_HOST, NULL},
     {"upgrade", verb_upgrade, verb_upgrade, BY_THIS_HOST, NULL},
     {"version", verb_version, verb_version, BY_THIS_HOST, NULL},
@@ -217,6 +220,45 @@ static const struct {
     {"volume-status", verb_status, verb_process_status, BY_ALL_HOSTS, NULL},
     {"volume-stop", verb_stop, NULL, BY_THIS_HOST, "stop"},
 };
+
+/* The place to which the volumes have moved. */
+static pthread_mutex_t frozen_lock = PTHREAD_MUTEX_INITIALIZER;
+static char frozen[512]; /* guarded by frozen_lock; "": kilnd takes changes */
+
+void
+verbs_freeze(const char *location)
+{
+    pthread_mutex_lock(&frozen_lock);
+    snprintf(frozen, sizeof frozen, "%s", location ? location : "");
+    pthread_mutex_unlock(&frozen_lock);
+}
+
+static bool
+verb_only_looks(const char *verb)
+{
+    static const char *const looks[] = {"host-list", "job-list", "pools", "statedump", "store-export",
+                                        "store-move", "version", "volume-check", "volume-get", "volume-heal",
+                                        "volume-info", "volume-list", "volume-profile", "volume-status"};
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
+        is |= strcmp(looks[i], verb) == 0;
+    return is;
+}
+
+static int
+check_not_moved(const char *verb, struct problem *why)
+{
+    pthread_mutex_lock(&frozen_lock);
+    if (*frozen && !verb_only_looks(verb)) {
+        problem_set(why, -EPERM, "the volumes move or have moved to %s: this kilnd takes no changes", frozen);
+        problem_expected(why, "a kilnd that was started anew, with the options that kiln store move printed");
+    } else {
+        why->err = 0;
+    }
+    pthread_mutex_unlock(&frozen_lock);
+    return why->err;
+}
 
 /* Hooks run before the verb checks its arguments, so this checks that the volume exists or that its name
  * is valid. */
@@ -301,7 +343,7 @@ verbs_run(const char *verb, const char *body, size_t bytes, json_t **out, struct
         return problem_set(why, -EAGAIN, "this kilnd is still starting");
     if (is_of_process && !verbs[i].run_of_process)
         return refuse_of_process(verb, why);
-    return verb_run_named(i, is_of_process, body, bytes, out, why);
+    return check_not_moved(verb, why) ? why->err : verb_run_named(i, is_of_process, body, bytes, out, why);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */

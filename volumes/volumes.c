@@ -948,3 +948,9 @@ volumes_close(void)
     state_dir_close(state);
     state = NULL;
 }
+
+const char *
+volumes_state_path(void)
+{
+    return state_dir_path(state);
+}

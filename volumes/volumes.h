@@ -115,4 +115,7 @@ char *volumes_client_volfile(const char *name, const struct volfile_place *place
  * the option cluster.self-heal-daemon. */
 json_t *volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *heals);
 
+/* The state folder; thread: any after volumes_open(). */
+const char *volumes_state_path(void);
+
 #endif
