@@ -112,9 +112,10 @@ static void
 pending_remove(const struct ec_heal *h, unsigned i, struct inode *dir, const struct gfid *gfid)
 {
     struct call_stack *stk = ec_call(&h->op, FOP_unlink, i, false, NULL, NULL);
+    const char *name = GFID(gfid); /* lives until the reply, as the call needs it */
 
     if (stk)
-        stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = GFID(gfid)};
+        stk->call.loc = (struct loc){.parent = inode_ref(dir), .name = name};
     (void)ec_heal_send(h, i, stk);
 }
 
