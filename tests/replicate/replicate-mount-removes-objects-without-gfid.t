@@ -3,7 +3,8 @@
 #
 # A brick that dies while it creates an object leaves the object empty and without a gfid. While the brick is away, a mount removes the
 # name, or makes an object of another kind under it. When the brick is back, a mount that heals removes the brick's object, so that the
-# folder becomes the same on all replicas. A file without a gfid that holds data is left alone, because no client made it.
+# folder becomes the same on all replicas. A file without a gfid that holds data is left alone, because no client made it. The stock
+# self-heal daemon can remove the brick's objects, too.
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -25,6 +26,33 @@ print("\n".join(torture_bricks.pending(sys.argv[1:], indices_are_walked=False)),
 is_healed() {
     ls -lR "$mnt/d" >/dev/null 2>&1
     [[ $(names "${bricks[0]}") == "$(names "${bricks[-1]}")" ]] && [[ -z $(pending) ]]
+}
+
+# On a mount that heals nothing.
+daemon_removes() {
+    local mnt=$1
+    mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
+    wait_for 60 "all bricks" children_up "$count"
+    mkdir "$mnt/e"
+    daemon_kill "${brick_daemon[${bricks[last]}]}"
+    wait_for 60 "the mount to know it" children_up "$last"
+    touch "${bricks[last]}/e/file"
+    mkdir "${bricks[last]}/e/folder"
+    touch "$mnt/e/file" && rm "$mnt/e/file"
+    mkdir "$mnt/e/folder" && rmdir "$mnt/e/folder"
+    sleep 1 # a younger object may be in the making
+    daemon_start "${brick_daemon[${bricks[last]}]}"
+    wait_for 60 "all bricks" children_up "$count"
+    shd_start "$vol"
+    t "$vol: the stock daemon removes a file without a gfid" wait_for 60 "heal" is_absent "${bricks[last]}/e/file"
+    t "$vol: the stock daemon removes a folder without a gfid" wait_for 60 "heal" is_absent "${bricks[last]}/e/folder"
+    kill -TERM "$shd_pid" && wait "$shd_pid" || true
+    shd_pid=
+    t_here "$vol: unmounted again" mount_end "$mnt"
+}
+
+is_absent() {
+    [[ ! -e $1 ]]
 }
 
 for count in 2 3; do
@@ -61,5 +89,6 @@ for count in 2 3; do
     sleep 2
     is "$(cat "${bricks[last]}/d/data")" data "$vol: a file without a gfid that holds data stays on the brick"
     t_here "$vol: unmounted" mount_end "$mnt"
+    [[ $count == 2 ]] || daemon_removes "$mnt-daemon"
     volume_stop "$vol"
 done

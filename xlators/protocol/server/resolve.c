@@ -121,14 +121,39 @@ missing_error(const struct rpc_request *req, int err)
     return server_request_of(req)->step == STEP_CHILD || is_fd_step ? -ENOENT : -ESTALE;
 }
 
+/* True for a removal by a healer; the stock one renames a folder to its parking place. An object that a dying
+ * brick made has no gfid, and must not stay. */
+static bool
+is_healers_removal(const struct rpc_request *req)
+{
+    enum fop fop = req->stk.call.fop;
+
+    return (fop == FOP_unlink || fop == FOP_rmdir || fop == FOP_rename) &&
+           caller_is_internal(&req->stk.caller) && server_request_of(req)->step == STEP_CHILD;
+}
+
+/* True if no client can have written into the object. A folder's contents make its removal fail. */
+static bool
+are_remains(const struct iatt *stat)
+{
+    return S_ISDIR(stat->mode) || stat->size == 0;
+}
+
 static void
 asked_done(struct call_stack *child)
 {
     struct rpc_request *req = child->owner;
     const struct fop_reply *r = &child->reply;
-    int err = r->op_ret < 0 ? -r->op_errno : gfid_is_null(&r->stat.gfid) ? -ENOENT : 0;
+    bool has_no_gfid = r->op_ret >= 0 && gfid_is_null(&r->stat.gfid);
+    int err = r->op_ret < 0 ? -r->op_errno : has_no_gfid ? -ENOENT : 0;
 
-    if (!err) {
+    if (server_request_of(req)->is_remains && err == -ENOENT)
+        err = -ENODATA; /* it may be too young: the healer must try again */
+    if (has_no_gfid && is_healers_removal(req) && !server_request_of(req)->is_remains) {
+        err = are_remains(&r->stat) ? 0 : -ENODATA;
+        server_request_of(req)->is_remains = true;
+        server_request_of(req)->is_child_known = false;
+    } else if (!err) {
         struct inode *inode =
             inode_link_epoch(req->stk.client->graph->inodes, child->call.loc.parent, child->call.loc.name,
                              &r->stat, server_request_of(req)->name_epoch);
@@ -145,17 +170,28 @@ asked_done(struct call_stack *child)
         resolve_run(req); /* runs the same step again, which now has its inode or knows that there is none */
 }
 
-/* A CREATE may find a file that has lost its gfid. The LOOKUP gives it the gfid of the client's request. */
+/* Sets what the LOOKUP does about an object without a gfid. For a CREATE, it gives a file that has lost its
+ * gfid the gfid of the client's request. For a healer's removal, the first LOOKUP reports the object, and the
+ * second gives it a gfid, because only objects with a gfid can be removed. A brick that dies before the
+ * removal leaves an object with a gfid, which the healer removes as any other. */
 static int
-bring_gfid(const struct rpc_request *req, struct call_stack *child)
+ask_about_gfid(const struct rpc_request *req, struct call_stack *child)
 {
     struct gfid gfid;
+    bool is_removal = is_healers_removal(req), gives = true;
 
-    if (req->stk.call.fop != FOP_create ||
-        dict_get_gfid(req->stk.call.xdata, DICT_KEY_GFID_REQ, &gfid) < 0)
+    if (is_removal && server_request_of(req)->is_remains)
+        gfid_random(&gfid);
+    else
+        gives = req->stk.call.fop == FOP_create &&
+                dict_get_gfid(req->stk.call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0;
+    if (!gives && !is_removal)
         return 0;
     child->call.xdata = dict_new(&child->arena);
-    return child->call.xdata ? dict_set_gfid(child->call.xdata, DICT_KEY_GFID_REQ, &gfid) : -ENOMEM;
+    if (!child->call.xdata)
+        return -ENOMEM;
+    return gives ? dict_set_gfid(child->call.xdata, DICT_KEY_GFID_REQ, &gfid)
+                 : dict_set_int(child->call.xdata, DICT_KEY_GFIDLESS_LOOKUP, 1);
 }
 
 /* Sends an internal LOOKUP. After ASKED the request may be freed. */
@@ -168,7 +204,7 @@ resolve_ask(struct rpc_request *req, const struct gfid *gfid, struct inode *pare
         return -ENOMEM;
     child->client = brick_client_ref(req->stk.client);
     child->call.fop = FOP_lookup;
-    if (bring_gfid(req, child) < 0) {
+    if (ask_about_gfid(req, child) < 0) {
         call_stack_free(child);
         return -ENOMEM;
     }

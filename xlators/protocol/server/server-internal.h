@@ -141,6 +141,7 @@ struct server_request {
     uint32_t name_epoch;
     uint8_t rounds; /* how often the name has changed during the call */
     bool is_child_known, is_target_known; /* the disk was asked in this round */
+    bool is_remains; /* the object has no gfid and no contents: the next LOOKUP gives it a gfid */
 };
 _Static_assert(sizeof(struct server_request) <= RPC_REQUEST_OWN_BYTES, "a request has room for it");
 
