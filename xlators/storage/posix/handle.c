@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -251,4 +252,52 @@ posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct
     if (dir_handle_is_right(entry->p, gfid, st))
         return 0;
     return posix_handle_set_dir(entry->p, gfid, parent, name);
+}
+
+/* ---- a directory that moves ------------------------------------------------------------------ */
+
+struct moving_dir {
+    struct gfid gfid;
+    char text[POSIX_HANDLE_TEXT_MAX]; /* target of the handle at the new place */
+};
+
+int
+posix_handle_note_move(struct posix *p, const struct gfid *gfid, const struct gfid *parent, const char *name)
+{
+    struct moving_dir m = {.gfid = *gfid};
+    size_t size = sizeof m.gfid + posix_handle_text(parent, name, m.text);
+
+    return fsetxattr(p->handles_fd, POSIX_XATTR_MOVING_DIR, &m, size, 0) < 0 ? -errno : 0;
+}
+
+int
+posix_handle_finish_move(struct posix *p)
+{
+    struct moving_dir m = {0};
+    ssize_t size = fgetxattr(p->handles_fd, POSIX_XATTR_MOVING_DIR, &m, sizeof m - 1);
+    POSIX_OBJ(dir);
+    POSIX_OBJ(obj);
+    struct gfid parent;
+    struct stat st;
+    const char *name;
+
+    if (size < 0)
+        return errno == ENODATA ? 0 : -errno;
+    if ((size_t)size < sizeof m.gfid ||
+        !posix_handle_text_parse(m.text, (size_t)size - sizeof m.gfid, &parent, &name))
+        return -EINVAL;
+    posix_obj_gfid(p, &parent, true, &dir);
+    int r = posix_obj_reach(&dir);
+    if (r == 0) {
+        posix_obj_child(&dir, name, &obj);
+        r = posix_obj_stat(&obj, &st);
+    }
+    if (r == 0)
+        r = find_check(&obj, &m.gfid);
+    if (r == -ENOENT || r == -ENOTDIR || r == -ESTALE)
+        return 0; /* it was not renamed, or was moved again or removed since */
+    if (r < 0 || !S_ISDIR(st.st_mode) || dir_handle_is_right(p, &m.gfid, &st))
+        return r;
+    r = posix_handle_set_dir(p, &m.gfid, &parent, name);
+    return r < 0 ? r : 1;
 }

@@ -54,6 +54,17 @@ int posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct
 int posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct stat *st,
                       const struct gfid *parent, const char *name);
 
+/* The rename of a directory is followed by that of its handle. A process that dies in between leaves a handle
+ * without a target, and the directory cannot be found by its gfid: a heal would make a second one. So the
+ * directory and its new place are noted first, in an xattr of .glusterfs, and the next start of the brick
+ * gives the directory at that place its handle. The note stays after the rename; the next one replaces it.
+ *
+ * posix_handle_note_move(): under dir_rename_lock. Returns 0 or -errno.
+ * posix_handle_finish_move(): at the start of the brick. Returns 0, 1: a handle was mended, or -errno. */
+int posix_handle_note_move(struct posix *p, const struct gfid *gfid, const struct gfid *parent,
+                           const char *name);
+int posix_handle_finish_move(struct posix *p);
+
 /* Computes the real path of a directory on the brick from the texts of the handles: "/a/b" ("/" for root)
  * into `path`. Returns its length, -ENOENT, -ENAMETOOLONG or -errno. */
 ssize_t posix_handle_real_path(struct posix *p, const struct gfid *dir, char *path, size_t size);

@@ -59,6 +59,7 @@
 #define POSIX_XATTR_MDATA "trusted.glusterfs.mdata"
 #define POSIX_XATTR_GFID2PATH "trusted.gfid2path." /* a prefix */
 #define POSIX_XATTR_LINKTO "trusted.glusterfs.dht.linkto"
+#define POSIX_XATTR_MOVING_DIR "trusted.kiln.moving-dir" /* of .glusterfs: handle.h */
 #define POSIX_ACL_ACCESS "system.posix_acl_access"
 #define POSIX_ACL_DEFAULT "system.posix_acl_default"
 #define POSIX_HIDDEN_DIR ".glusterfs"

@@ -527,6 +527,22 @@ make_handles_dir(struct posix *p, struct reason *why)
     return make_root_handle(p, why);
 }
 
+/* Failure does not keep the brick from its service: one directory may be without its handle. */
+static int
+finish_move(struct posix *p, struct reason *why)
+{
+    int r = posix_handle_finish_move(p);
+
+    (void)why;
+    if (r < 0)
+        log_event(LOG_WARNING, p->xl, "posix-move-unfinished",
+                  "the last rename of a directory cannot be completed: %s", strerror(-r));
+    else if (r > 0)
+        log_event(LOG_INFO, p->xl, "posix-move-finished",
+                  "the process died in the rename of a directory; the directory has its handle again");
+    return 0;
+}
+
 /* Returns 0 or -errno. */
 static int
 chown_brick(struct posix *p)
@@ -614,8 +630,8 @@ posix_init(struct xlator *xl, struct reason *why)
 {
     static int (*const steps[])(struct posix *p, struct reason *why) = {
         check_rights,      open_brick,      check_xattrs,     check_volume_id,
-        check_handles_dir, check_root_gfid, make_handles_dir, set_brick_owner,
-        take_hostname,
+        check_handles_dir, check_root_gfid, make_handles_dir, finish_move,
+        set_brick_owner,   take_hostname,
     };
 
     struct posix *p = posix_alloc(xl);

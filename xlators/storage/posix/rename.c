@@ -4,12 +4,14 @@
  * Both names are locked, and the replaced object. A directory is renamed first, and then its handle is
  * replaced in one step; in between, paths through the handle have no target. So one thread of a brick at a
  * time does these two steps, under dir_rename_lock, and counts them in dir_renames: a call that gets ENOENT
- * on a path through a handle waits and tries again (handle.h).
+ * on a path through a handle waits and tries again (handle.h). A process that dies between the two has noted
+ * the new place before, and the next start of the brick does the second (posix_handle_note_move).
  *
  * System calls, with all inodes cached, within one directory; add two to open and close it:
  *   file       10: stat parent, stat source, stat target, rename, remove and set gfid2path, set mdata, stat,
  *              set parent's mdata, stat parent; over another file: stat target again, unlink its handle
- *   directory  12: symlink (one exists), stat, symlink and rename of the handle instead of gfid2path
+ *   directory  13: note of the move; symlink (one exists), stat, symlink and rename of the handle instead of
+ *              gfid2path
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -209,7 +211,12 @@ move_dir(struct xlator *xl, struct renaming *n)
     atomic_fetch_add(&p->dir_renames, 1);
     int held = n->has_victim ? posix_hold_dir(n->victim, &n->to.obj) : -1;
     posix_inode_leaves(xl, n->victim);
-    int r = posix_obj_rename(&n->from.obj, &n->to.obj);
+    int r = posix_handle_note_move(p, &n->inode->gfid, &n->to.parent->gfid, n->to.name);
+    if (r < 0)
+        log_event(LOG_WARNING, xl, "posix-rename-note",
+                  "the move of %s is not noted: %s; its handle is lost if the process dies now",
+                  GFID(&n->inode->gfid), strerror(-r));
+    r = posix_obj_rename(&n->from.obj, &n->to.obj);
     posix_inode_gone(xl, n->victim, r == 0);
     if (r == 0)
         posix_keep_dir(xl, n->victim, held);

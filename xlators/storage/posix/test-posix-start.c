@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Start-up checks, and the housekeeping of a brick that runs. */
 #include <signal.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "xlators/storage/posix/test-entry.h"
@@ -134,6 +135,46 @@ START_TEST(one_process_a_brick)
 }
 END_TEST
 
+static void
+rename_on_disk(const char *from, const char *to)
+{
+    char old[192], fresh[192];
+
+    snprintf(old, sizeof old, "%s/%s", w.dir, from);
+    snprintf(fresh, sizeof fresh, "%s/%s", w.dir, to);
+    ck_assert_int_eq(rename(old, fresh), 0);
+}
+
+/* A process dies before the rename of a directory, between the rename and that of the handle, and after both;
+ * or the directory is moved on by a user of the machine. */
+START_TEST(a_directory_whose_rename_was_cut_has_its_handle)
+{
+    struct inode *place = make(FOP_mkdir, w.root, "place"), *d = make(FOP_mkdir, w.root, "d");
+    struct gfid place_gfid = place->gfid, d_gfid = d->gfid;
+    struct iatt a;
+
+    ck_assert_int_eq(move(w.root, "d", place, "e"), 0);
+    inode_unref(d);
+    inode_unref(place);
+    for (unsigned cut = 0; cut < 3; cut++) {
+        ck_assert_int_eq(posix_handle_note_move(w.p, &d_gfid, &place_gfid, cut == 1 ? "g" : "f"), 0);
+        if (cut == 1)
+            rename_on_disk("place/e", "place/g");
+        brick_down();
+        brick_up("");
+        ck_assert_int_eq(find_gfid(&d_gfid, &a), 0);
+        ck_assert(S_ISDIR(a.mode));
+    }
+    ck_assert_int_eq(posix_handle_note_move(w.p, &d_gfid, &place_gfid, "f"), 0);
+    rename_on_disk("place/g", "elsewhere");
+    ck_assert_int_eq(posix_handle_finish_move(w.p), 0);
+    ck_assert_int_eq(fsetxattr(w.p->handles_fd, POSIX_XATTR_MOVING_DIR, "short", 5, 0), 0);
+    ck_assert_int_eq(posix_handle_finish_move(w.p), -EINVAL);
+    brick_down(); /* a note that cannot be read does not keep the brick from its service */
+    brick_up("");
+}
+END_TEST
+
 /* ---- housekeeping ---------------------------------------------------------------------------- */
 
 static int last_event = -1;
@@ -234,6 +275,7 @@ test_suite(void)
     tcase_add_checked_fixture(chores, world_setup, world_teardown);
     tcase_add_test(chores, a_start_makes_no_folders_for_later);
     tcase_add_test(chores, one_process_a_brick);
+    tcase_add_test(chores, a_directory_whose_rename_was_cut_has_its_handle);
     tcase_add_test(chores, reserve);
     tcase_add_test(chores, health_check_writes_and_reads);
     tcase_add_test(chores, health_check_notices_that_the_brick_was_moved);
