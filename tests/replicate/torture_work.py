@@ -371,6 +371,7 @@ class Found:
 
 def walk(mnt, wrong):
     found = {}
+    moved = []
 
     def visit(folder):
         try:
@@ -386,12 +387,19 @@ def walk(mnt, wrong):
                 found[path] = Found(os.path.join(mnt, path))
                 found[path].times = names.count(name)
             except OSError as error:
+                # The LOOKUP may have completed the rename of a mount that died: the folder has its new name now.
+                if error.errno == errno.ENOENT and name not in os.listdir(os.path.join(mnt, folder)):
+                    moved.append(path)
+                    continue
                 found[path] = None
                 wrong.append("mount: %s: %s" % (path, error.strerror))
                 continue
             if found[path].kind == "d":
                 visit(path)
     visit("")
+    if moved:
+        found.clear()
+        visit("")
     return found
 
 
