@@ -166,7 +166,7 @@ top_ask(struct exchange *x, unsigned ms)
 {
     char path[64];
 
-    snprintf(path, sizeof path, "/top?ms=%u&slow=%d", ms, SLOWEST);
+    snprintf(path, sizeof path, "/top-hosts?ms=%u&slow=%d", ms, SLOWEST);
     return exchange_begin(x, kiln_options.socket, path, NULL);
 }
 

@@ -131,13 +131,12 @@ import_volume(const char *dir, const char *name)
     long disperse = pair_number(info, "disperse_count");
     /* a volume without arbiters may lack the key */
     long arbiter = *pair(info, "arbiter_count") ? pair_number(info, "arbiter_count") : 0;
+    long redundancy = disperse > 0 ? pair_number(info, "redundancy_count") : 0;
     int status = 0;
 
-    if (count < 1 || count > BRICKS_MAX || replica < 1 || arbiter < 0)
+    if (count < 1 || count > BRICKS_MAX || replica < 1 || arbiter < 0 || redundancy < 0 ||
+        (disperse > 0 && !redundancy))
         status = wrong_file(path, "the counts are wrong");
-    else if (disperse > 0)
-        status = refuse(KILN_REFUSED, "a plain, distributed or replicated volume", NULL,
-                        "volume %s is dispersed: the import of dispersed volumes is not built", name);
     for (unsigned n = 0; n < (unsigned)count && !status; n++)
         status = import_brick(dir, name, info, n, bricks);
     if (status) {
@@ -145,10 +144,13 @@ import_volume(const char *dir, const char *name)
         json_decref(bricks);
         return status;
     }
-    json_t *v = json_pack("{si ss ss ss si si ss ss so si s[] s{}}", "format", 2, "name", name, "id",
-                          pair(info, "volume-id"), "status", "stopped", "replica", (int)replica, "arbiter",
-                          arbiter > 0, "username", pair(info, "username"), "password", pair(info, "password"),
-                          "bricks", bricks, "next_brick", 0, "coming", "options");
+    json_t *v = json_pack("{si ss ss ss si si ss ss so si s[] s{}}", "format", redundancy ? 4 : 2, "name",
+                          name, "id", pair(info, "volume-id"), "status", "stopped", "replica",
+                          (int)(redundancy ? disperse : replica), "arbiter", arbiter > 0, "username",
+                          pair(info, "username"), "password", pair(info, "password"), "bricks", bricks,
+                          "next_brick", 0, "coming", "options");
+    if (v && redundancy)
+        json_object_set_new(v, "redundancy", json_integer(redundancy));
     status = v ? adopt_volume(v, import_options(info)) : wrong_file(path, "it is not UTF-8");
     json_decref(info);
     return status;

@@ -83,6 +83,7 @@ int pools(const struct verb *v, int argc, char **argv);
 int tls(const struct verb *v, int argc, char **argv);
 int host(const struct verb *v, int argc, char **argv);
 int job(const struct verb *v, int argc, char **argv);
+int export(const struct verb *v, int argc, char **argv);
 int import(const struct verb *v, int argc, char **argv);
 int store(const struct verb *v, int argc, char **argv);
 int volume_create(const struct verb *v, int argc, char **argv);

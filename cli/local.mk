@@ -18,6 +18,7 @@ kiln_SOURCES = \
 	cli/printable.h \
 	cli/show.c \
 	cli/host.c \
+	cli/export.c \
 	cli/import.c \
 	cli/store.c \
 	cli/tls.c \

@@ -442,7 +442,9 @@ show_brick_profile(json_t *brick)
 
     printf("Brick: %s:%s\n", text(brick, "host"), text(brick, "path"));
     if (!json_is_true(json_object_get(brick, "online"))) {
-        printf("  not served\n\n");
+        const char *error = json_string_value(json_object_get(brick, "error"));
+
+        printf("  %s%s\n\n", error ? "unknown: " : "not served", error ? error : "");
         return;
     }
     printf("  %-16s %10s %12s %12s %12s\n", "Fop", "Calls", "Mean us", "p50 us", "p99 us");
@@ -525,7 +527,8 @@ show_slow(const json_t *answer)
         if (json_array_size(calls) == 0) {
             printf("  %s\n\n", json_is_true(json_object_get(brick, "online"))
                                    ? "no call of the last ten minutes took 0.1 ms"
-                                   : "not served");
+                               : json_object_get(brick, "error") ? text(brick, "error")
+                                                                 : "not served");
             continue;
         }
         printf("  %-12s %9s %9s %9s %9s %9s %9s %7s  What and whose\n", "Milliseconds", "Total", "Worker",

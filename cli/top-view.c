@@ -53,6 +53,7 @@ is_tail_shared(const json_t *bricks, const json_t *brick, unsigned components)
     json_array_foreach(bricks, i, other)
     {
         if (other != brick && strcmp(row_text(other, "volume"), row_text(brick, "volume")) == 0 &&
+            strcmp(row_text(other, "host"), row_text(brick, "host")) == 0 &&
             strcmp(tail_of(row_text(other, "brick"), components), tail) == 0)
             return true;
     }
@@ -69,11 +70,13 @@ top_name_bricks(json_t *rates)
     json_array_foreach(bricks, i, brick)
     {
         const char *volume = row_text(brick, "volume"), *path = row_text(brick, "brick");
+        const char *host = row_text(brick, "host");
         unsigned components = 1;
 
         while (tail_of(path, components) > path && is_tail_shared(bricks, brick, components))
             components++;
-        json_t *name = json_sprintf("%s%s%s", volume, *volume ? ":" : "", tail_of(path, components));
+        json_t *name = json_sprintf("%s%s%s%s%s", volume, *volume ? ":" : "", host, *host ? ":" : "",
+                                    tail_of(path, components));
         json_object_set_new(brick, "name", name ? name : json_string("?"));
     }
 }
@@ -129,6 +132,24 @@ static json_t *
 unbuilt_rows(const json_t *rates)
 {
     return rows_of(rates, "not_built");
+}
+
+/* One row for each host of a store. */
+static json_t *
+host_rows(const json_t *rates)
+{
+    json_t *rows = json_array(), *host;
+    size_t i;
+
+    json_array_foreach(json_object_get(rates, "hosts"), i, host)
+    {
+        json_t *row = json_copy(host);
+
+        if (!json_is_string(json_object_get(row, "error")))
+            json_object_set_new(row, "error", json_string("answers"));
+        json_array_append_new(rows, row);
+    }
+    return rows;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -270,6 +291,11 @@ static const struct top_column volume_columns[] = {
     {"lock", "locks_held", COUNT, 5, 0}, {"wait", "locks_waiting", COUNT, 4, 0},
     {"mem", "memory", BYTES, 5, WIDTH_MORE}, {"cpu%", "cpu_percent", PERCENT, 5, 0},
 };
+static const struct top_column host_columns[] = {
+    {"host", "host", TEXT, 16, 0}, {"bricks", "bricks", COUNT, 6, 0}, {"ops/s", "ops", COUNT, 6, 0},
+    {"rd/s", "read", BYTES, 5, 0}, {"wr/s", "written", BYTES, 5, 0}, {"ram", "resident_bytes", BYTES, 5, 0},
+    {"cpu%", "cpu_percent", PERCENT, 5, 0}, {"all%", "machine_percent", PERCENT, 5, 0}, {"state", "error", TEXT, 20, 0},
+};
 /* clang-format on */
 #define COLUMNS(array) (array), sizeof(array) / sizeof(array)[0]
 
@@ -280,6 +306,7 @@ const struct top_view top_views[TOP_VIEWS] = {
     {"slow", COLUMNS(slow_columns), 2, slow_rows},
     {"not built", COLUMNS(unbuilt_columns), 0, unbuilt_rows},
     {"volumes", COLUMNS(volume_columns), 2, volume_rows},
+    {"hosts", COLUMNS(host_columns), 0, host_rows},
 };
 
 /* ---- sorting --------------------------------------------------------------------------------- */

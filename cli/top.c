@@ -53,13 +53,15 @@ print_rates(const json_t *rates)
 
     top_summary(rates, line, sizeof line);
     printf("%s\n", line);
-    static const unsigned order[TOP_VIEWS] = {TOP_VOLUMES, TOP_BRICKS, TOP_FOPS,
-                                              TOP_CLIENTS, TOP_SLOW,   TOP_UNBUILT};
+    static const unsigned order[TOP_VIEWS] = {TOP_HOSTS,   TOP_VOLUMES, TOP_BRICKS, TOP_FOPS,
+                                              TOP_CLIENTS, TOP_SLOW,    TOP_UNBUILT};
     for (unsigned n = 0; n < TOP_VIEWS; n++) {
         unsigned i = order[n];
 
+        if (i == TOP_HOSTS && !json_object_get(rates, "hosts"))
+            continue;
         if (i != TOP_UNBUILT || strstr(line, "NOT BUILT")) /* most volumes use no unbuilt features */
-            print_view(&top_views[i], rates, i == TOP_UNBUILT ? WIDTH_UNBUILT : WIDTH_MIN);
+            print_view(&top_views[i], rates, i == TOP_UNBUILT || i == TOP_HOSTS ? WIDTH_UNBUILT : WIDTH_MIN);
     }
 }
 
@@ -87,6 +89,7 @@ static const char *const help_lines[] = {
     "f  operations of each brick",
     "c  clients of each brick",
     "w  the slowest calls of the last ten minutes, and where their time went",
+    "m  machines: the hosts that share a store; the others' clients and calls are shown there",
     "n  features that volumes ask for and that are not built",
     "",
     "/  show only rows with a text: type it, then Enter; Esc shows all rows again",
@@ -177,7 +180,7 @@ switch_view(struct screen *s, unsigned view)
 }
 
 /* The key of each view, in the order of top_views. */
-static const char view_keys[TOP_VIEWS + 1] = "bfcwnv";
+static const char view_keys[TOP_VIEWS + 1] = "bfcwnvm";
 
 static void
 sort_by_next(struct screen *s)

@@ -16,11 +16,11 @@ struct top_view {
     unsigned sorted_by;                   /* number of the column that sorts at first */
     json_t *(*rows)(const json_t *rates); /* flat objects with the columns' keys */
 };
-enum { TOP_BRICKS, TOP_FOPS, TOP_CLIENTS, TOP_SLOW, TOP_UNBUILT, TOP_VOLUMES, TOP_VIEWS };
+enum { TOP_BRICKS, TOP_FOPS, TOP_CLIENTS, TOP_SLOW, TOP_UNBUILT, TOP_VOLUMES, TOP_HOSTS, TOP_VIEWS };
 extern const struct top_view top_views[TOP_VIEWS];
 
-/* Gives each brick of an answer a "name": VOLUME:PATH, with as many last components of the path as tell the
- * bricks of the volume apart. Called before the next functions. */
+/* Gives each brick of an answer a "name": VOLUME:PATH, or with several hosts VOLUME:HOST:PATH, with as many
+ * last components of the path as tell the bricks of the volume apart. Called before the next functions. */
 void top_name_bricks(json_t *rates);
 /* Returns the view's rows, sorted by a column: texts rising, numbers falling, or reversed. The caller owns
  * the rows. */

@@ -112,11 +112,11 @@ const struct verb verbs[] = {
      "Each of the two needs up to 512 MiB, which kiln frees again.",
      1, 2, bench, true},
     {"top", "[--once]", "Show the load of bricks, operations and clients",
-     "Refreshes every second. Keys: v, b, f, c, w, n select volumes, bricks, operations, clients, "
+     "Refreshes every second. Keys: v, b, f, c, w, n, m select volumes, bricks, operations, clients, "
      "slowest\n"
-     "calls, missing features; / shows only rows with a text; s sorts by the next column, r reverses the "
-     "order;\n"
-     "? shows help, q quits.\n"
+     "calls, missing features, hosts of a store (a host that does not answer is a row that says so); / shows "
+     "only\n"
+     "rows with a text; s sorts by the next column, r reverses the order; ? shows help, q quits.\n"
      "--once or --json: print the figures of one second and exit.",
      0, -1, top, true},
     {"pools", "[mount DIR] [set OPTION VALUE | trim [soft|hard]]",
@@ -176,6 +176,10 @@ const struct verb verbs[] = {
      "volumes\n"
      "keep bricks, ids, passwords and options; options that Kiln does not have are listed.",
      1, 2, import, true},
+    {"export", "glusterd DIR [HOST]", "Write the volumes for a stock glusterd, and show the way back to it",
+     "DIR is made. glusterd takes the files with ids, passwords, bricks and options; kiln prints the steps.\n"
+     "HOST: the name of this machine, for bricks without a host.",
+     2, 3, export, true},
     {"explain", "FILE", "Explain a statedump: waiting calls, locks, use of memory",
      "FILE is a file that kiln statedump wrote, or an answer of /statedump.json; - is standard input.\n"
      "The verb needs no kilnd.",

@@ -48,6 +48,7 @@ const struct http_route http_routes[] = {
     {.method = "GET", .path = "/readyz", .handle = readyz, .is_public = true},
     {.method = "GET", .path = "/metrics", .handle = metrics_answer, .is_public = true},
     {.method = "GET", .path = "/top", .handle = top_answer, .threads = &for_top},
+    {.method = "GET", .path = "/top-hosts", .handle = verbs_top_hosts, .threads = &for_top},
     {.method = "GET", .path = "/statedump.json", .handle = statedump_json, .threads = &for_dumps},
     {.method = "POST", .path = "/v1/*", .handle = verbs_handle,
      .body_max = VERBS_BODY_MAX, .threads = &for_verbs},

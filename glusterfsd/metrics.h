@@ -4,11 +4,15 @@
 #ifndef KILN_GLUSTERFSD_METRICS_H
 #define KILN_GLUSTERFSD_METRICS_H
 
+#include <stddef.h>
+
 struct http_answer;
 struct http_request;
 
 /* Handlers of glusterfsd/http.h. Neither asks a disk. */
 void metrics_answer(const struct http_request *req, struct http_answer *answer);
 void top_answer(const struct http_request *req, struct http_answer *answer);
+/* The same as a text, which the caller frees. NULL: no memory, or kilnd ends meanwhile. */
+char *top_text(unsigned ms, size_t slow);
 
 #endif

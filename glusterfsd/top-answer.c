@@ -505,3 +505,19 @@ top_answer(const struct http_request *req, struct http_answer *answer)
         http_fail(answer, 503, "no memory for the figures");
     top_sample_free(&before);
 }
+
+char *
+top_text(unsigned ms, size_t slow)
+{
+    struct http_answer answer = {0};
+    struct top_sample before = {0};
+    bool is_well = (!ms || (take_sample(&before) && http_pause(ms))) &&
+                   answer_since(ms ? &before : NULL, &answer, slow);
+
+    top_sample_free(&before);
+    http_put(&answer, "", 1);
+    if (is_well && !answer.is_short)
+        return answer.bytes;
+    free(answer.bytes);
+    return NULL;
+}

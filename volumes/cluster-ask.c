@@ -72,6 +72,21 @@ run_question(const json_t *question)
                      why.type);
 }
 
+/* The asker gets this error at once, in the place of no answer until its deadline. */
+static char *
+too_long_answer(const char *key)
+{
+    json_t *error = json_pack("{ss si ss ss}", "error", "the answer is too long for the store", "errno",
+                              -E2BIG, "expected", "fewer bricks or entries; ask on that host", "try", "");
+    struct problem why;
+    char *text = NULL;
+
+    if (error && host_proof_sign(error, key, brick_host_own(), &why) == 0)
+        text = json_dumps(error, JSON_COMPACT);
+    json_decref(error);
+    return text;
+}
+
 static void
 ask_send_answer(const struct serving *s, json_t *answer)
 {
@@ -86,6 +101,10 @@ ask_send_answer(const struct serving *s, json_t *answer)
         return;
     }
     text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+    if (text && strlen(text) > STORE_VALUE_MAX) {
+        free(text);
+        text = too_long_answer(key);
+    }
     const struct store_change c = {key, text, STORE_ANY_REVISION, cluster_lease()};
     if (!c.lease) /* the key would outlive both hosts; the asker's deadline passes */
         log_event(LOG_WARNING, NULL, "host-answer-lease", "host %s gets no answer: this host has no lease",

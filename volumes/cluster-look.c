@@ -19,7 +19,7 @@ static const struct {
 } looks[] = {
     {"volume-status", verb_status},   {"volume-profile", verb_profile},         {"volume-heal", verb_heal},
     {"upgrade", verb_upgrade},        {"version", verb_version},
-    {"volume-check", verb_check},     {"volume-clear-locks", verb_clear_locks},
+    {"volume-check", verb_check},     {"volume-clear-locks", verb_clear_locks}, {"top", verb_top},
 };
 
 int

@@ -68,6 +68,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/store.h \
 	volumes/verb-host.c \
 	volumes/verb-move.c \
+	volumes/verb-top.c \
 	volumes/verb-store.c \
 	volumes/hooks.c \
 	volumes/host-proof.c \

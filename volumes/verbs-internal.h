@@ -60,6 +60,9 @@ int verb_store_move(json_t *args, json_t **out, struct problem *why);
 /* verbs.c: refuses changes from now on, because the volumes move to `location`; NULL: takes them again. */
 void verbs_freeze(const char *location);
 
+/* verb-top.c */
+int verb_top(json_t *args, json_t **out, struct problem *why);
+
 /* verb-heal.c */
 int verb_heal(json_t *args, json_t **out, struct problem *why);
 

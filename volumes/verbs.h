@@ -28,6 +28,8 @@ void verbs_begin(uint16_t volfile_port);
 /* Handles the route "/v1/ *", which may block. */
 enum { VERBS_BODY_MAX = 1 << 20 };
 void verbs_handle(const struct http_request *req, struct http_answer *answer);
+/* Handles the route "/top-hosts" (verb-top.c), which waits. */
+void verbs_top_hosts(const struct http_request *req, struct http_answer *answer);
 
 /* Runs a verb without HTTP. Returns 0 with the answer in *out (a new reference), or -errno with *why.
  * `body` may have any bytes.

@@ -3,8 +3,9 @@
 #
 # Three hosts that share an etcd serve one replicated volume with the same brick path on each host. Every host
 # creates, starts, sets and shows the volume and answers mounts, also while another host is dead. The host that
-# returns takes over the changes, and its brick is healed.
-# Covers: volumes/cluster.c, volumes/cluster-ask.c, volumes/cluster-change.c, volumes/cluster-look.c,
+# returns takes over the changes, and its brick is healed. A host that hangs is a row of kiln top, status, heal info and
+# profile that says so.
+# Covers: volumes/cluster.c, volumes/cluster-ask.c, volumes/cluster-change.c, volumes/cluster-look.c, volumes/verb-top.c,
 # volumes/volumes-take.c, volumes/brick-host.c, volumes/store-etcd.c, cli/host.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -44,6 +45,25 @@ for h in h1 h2 h3; do
 done
 is "$(kiln_of h1 volume heal v statistics | grep -c '^Brick h[123]:/srv/b')" 3 \
     "the statistics list the bricks of all hosts"
+
+# The second host hangs, and has its lease still.
+looks=("top --once" "volume status v" "volume heal v info" "volume profile v info")
+kill -STOP "${host_pid[h2]}"
+pids=()
+for i in "${!looks[@]}"; do
+    # shellcheck disable=SC2086
+    kiln_of h1 ${looks[$i]} >"$T/look$i" 2>&1 &
+    pids+=($!)
+done
+for i in "${!looks[@]}"; do
+    t_here "kiln ${looks[$i]} ends while a host hangs" wait "${pids[$i]}"
+    t "it says that the host does not answer" grep -E "host h2 has not answered within [0-9]+ s" "$T/look$i"
+done
+kill -CONT "${host_pid[h2]}"
+t "kiln top shows the other two hosts" eval '[[ $(grep -cE "^h[13] .* answers" "$T/look0") -eq 2 ]]'
+t "kiln top shows the bricks of both" grep -q "^v:h3:b " "$T/look0"
+all_answer() { [[ $(kiln_of h3 top --once | grep -cE "^h[123] .* answers") -eq 3 ]]; }
+t "all three hosts answer again" wait_for 120 "three hosts" all_answer
 
 umount "$T/kiln" "$T/stock"
 t "the first host stops the volume" kiln_of h1 volume stop v
