@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The verb export: writes the volumes of kilnd as a glusterd keeps its own, and says how glusterd takes them.
+/* The verb export: writes the volumes of kilnd as a glusterd keeps volumes, and prints the steps by which
+ * glusterd takes the files.
  *
- *     DIR/vols/NAME/info            KEY=VALUE a line, as cli/import.c reads them
+ *     DIR/vols/NAME/info            KEY=VALUE a line, as cli/import.c reads the file
  *     DIR/vols/NAME/bricks/HOST:-PATH
  *
  * From these files glusterd 10 makes all others (node_state.info, cksum, volfiles) when glusterd is started
- * with upgrade=on once. Ids, passwords, options and the order of the bricks stay, so pending heals are those
- * of the same bricks. Nothing of kilnd changes, and no file is overwritten: a run that dies leaves a folder
+ * with upgrade=on once. Ids, passwords, options and the order of the bricks stay, so pending heals stay
+ * valid. Nothing of kilnd changes, and no file is overwritten: a run that dies leaves a folder
  * that the operator removes. */
 #include <errno.h>
 #include <fcntl.h>

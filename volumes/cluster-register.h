@@ -4,8 +4,8 @@
  *     kiln host add NAME ADDRESS     {"address", "added"}           and, with the first host, /kiln/authority
  *     kilnd --host NAME starts       {"id", "since", "address"...}  the host is registered
  *
- * A store without an authority registers every host that starts. A store with one registers only hosts that
- * kiln host add has added, and each must show a certificate of the authority (host-proof.h).
+ * A store without an authority registers every host that starts. A store with an authority registers only
+ * hosts that kiln host add has added, and each host must show a certificate of the authority (host-proof.h).
  *
  * Deaths: each step is one transaction. A host that dies before its registration registers at its next start.
  * kiln dies between the store and the file of the certificate: kiln host add runs again, until the host has

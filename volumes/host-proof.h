@@ -7,7 +7,7 @@
  * Once the store has an authority, a record of a host counts only if a certificate of that authority, with
  * the host's name as its common name and valid now, belongs to the key that has signed the record. The
  * signature also covers the place of the record (the key of the store), so that no host can put the record of
- * another one elsewhere. Before, records are signed if the host has a certificate, and any record counts.
+ * another host elsewhere. Before, records are signed if the host has a certificate, and any record counts.
  *
  * Dates are compared with this machine's clock; kiln issues certificates that began an hour before.
  *

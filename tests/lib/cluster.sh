@@ -9,8 +9,8 @@
 #   host_stop H                SIGTERM; kilnd has to end with status 0
 #   host_kill H                SIGKILL
 #   host_cut H, host_join H    takes host H off the network, and back
-#   on H CMD...                runs CMD with the network and /srv of host H, and its /usr/lib/ssl, /etc/ssl and /etc/kiln if
-#                              these folders exist below $T/H
+#   on H CMD...                runs CMD with the network and /srv of host H, and its /usr/lib/ssl, /etc/ssl, /etc/kiln,
+#                              /var/lib/kiln, /var/log/kiln and /run if these folders exist below $T/H
 #   kiln_of H ARG...           kiln of host H
 #   store ARG...               etcdctl
 #   cluster_mount VOL MNT [ARG...]   mounts the volume by kiln-mount, with all hosts as servers
@@ -68,7 +68,7 @@ host_exec() {
     # shellcheck disable=SC2016
     exec nsenter --net="/run/netns/$host" unshare --mount --propagation private \
         bash -c 'set -e; mount --rbind "$1/srv" /srv
-            for dir in /usr/lib/ssl /etc/ssl /etc/kiln; do [[ ! -d $1$dir ]] || mount --bind "$1$dir" "$dir"; done
+            for dir in /usr/lib/ssl /etc/ssl /etc/kiln /var/lib/kiln /var/log/kiln /run; do [[ ! -d $1$dir ]] || mount --bind "$1$dir" "$dir"; done
             shift; exec "$@"' bash "$T/$host" "$@"
 }
 
