@@ -25,6 +25,10 @@ enum { LOGIN_TIMEOUT_S = 42, LOGIN_BYTES_MAX = 64 << 10, PROCESS_UUID_MAX = 900 
 #define CLIENT_VERSION "10.3"
 #define OPVERSION 100000
 
+/* A stock brick with TLS resets the connection of a peer without TLS at its first bytes. A brick that goes
+ * down does the same, once. */
+enum { UNANSWERED_MAX = 2 };
+
 struct brick_peer {
     struct rpc_client *rpc;
     const struct brick_peer_ops *ops;
@@ -40,6 +44,7 @@ struct brick_peer {
     bool has_port;                  /* glusterd has named a port: the next connection goes there */
     bool has_sequences;             /* the peer of this connection offers them */
     bool is_at_port;                /* this connection goes to the named port */
+    unsigned unanswered;            /* connections in a row that have ended without an answer */
 };
 
 static void login_begin(struct brick_peer *p);
@@ -288,13 +293,20 @@ static void
 peer_down(struct rpc_client *c, bool was_up, void *arg)
 {
     struct brick_peer *p = arg;
+    char why[TLS_FAILURE_MAX], peer[CONN_PEER_TEXT_MAX];
 
+    p->unanswered = rpc_client_lost_peer(c, peer) ? 0 : p->unanswered + 1;
+    brick_peer_failure(p, why, sizeof why);
+    if (p->unanswered == UNANSWERED_MAX) {
+        log_event(LOG_WARNING, NULL, "brick-peer-silent", "%s: brick %s at %s: %s", rpc_client_name(c),
+                  p->brick, peer, why);
+    }
     if (was_up)
         log_event(LOG_WARNING, NULL, "brick-peer-down", "%s: the connection to brick %s is lost",
                   rpc_client_name(c), p->brick);
     if (was_up && p->ops->down)
         p->ops->down(p, p->arg);
-    else if (!was_up && !p->has_port && p->ops->unreachable)
+    else if (!was_up && !p->has_port && (*why || p->unanswered == 0) && p->ops->unreachable)
         p->ops->unreachable(p, p->arg);
 }
 
@@ -306,6 +318,7 @@ peer_unreachable(struct rpc_client *c, int err, void *arg)
     (void)c;
     (void)err;
     p->has_port = false; /* the port refuses connections: the next attempt asks glusterd again */
+    p->unanswered = 0;
     if (p->ops->unreachable)
         p->ops->unreachable(p, p->arg);
 }
@@ -434,4 +447,13 @@ struct rpc_client *
 brick_peer_client(struct brick_peer *p)
 {
     return p->rpc;
+}
+
+void
+brick_peer_failure(struct brick_peer *p, char *out, size_t size)
+{
+    rpc_client_tls_failure(p->rpc, out, size);
+    if (!*out && p->unanswered >= UNANSWERED_MAX)
+        snprintf(out, size,
+                 "the peer ends connections without an answer: it may demand TLS (client.ssl is off)");
 }

@@ -35,8 +35,8 @@ struct brick_peer_ops {
     /* The login has ended: calls have had their callbacks, and fd numbers are invalid. Another login is
      * tried. */
     void (*down)(struct brick_peer *p, void *arg);
-    /* An attempt has failed before a login: the port refuses connections, glusterd knows no port, or the
-     * peer is no brick. */
+    /* An attempt has failed before a login: the port refuses connections, glusterd knows no port, the peer
+     * is no brick, or it has ended two connections in a row without an answer. */
     void (*unreachable)(struct brick_peer *p, void *arg);
     /* The brick refuses the login with `op_errno` and a text ("" if there is none). Further logins are
      * tried as long as the peer is not closed; EACCES with a text is final for the brick (wire 3.3). */
@@ -74,6 +74,8 @@ void brick_peer_save(struct brick_peer *p, struct parcel *to);
 bool brick_peer_restore(struct brick_peer *p, struct parcel *from);
 /* Like rpc_client_close(): then `gone`. */
 void brick_peer_close(struct brick_peer *p);
+/* Copies why no login is possible, if more attempts are pointless; "": they are not. In `unreachable`. */
+void brick_peer_failure(struct brick_peer *p, char *out, size_t size);
 /* The client for calls, once up. */
 struct rpc_client *brick_peer_client(struct brick_peer *p);
 

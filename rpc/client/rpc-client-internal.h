@@ -64,7 +64,7 @@ struct rpc_client {
     bool is_dropped;        /* this connection is being dropped, and the reason is logged already */
     unsigned failures;      /* failures in a row to connect or shake hands */
     uint64_t connects, losses;
-    char tls_failure[384]; /* of the last connection; "": none */
+    char tls_failure[TLS_FAILURE_MAX]; /* of the last connection; "": none */
 
     /* private to the watch: rpc-watch.c */
     struct timer watch_timer;

@@ -479,6 +479,17 @@ rpc_client_set_cred(struct rpc_client *c, uint32_t flavor)
     atomic_store(&c->cred_flavor, flavor);
 }
 
+bool
+rpc_client_lost_peer(struct rpc_client *c, char out[CONN_PEER_TEXT_MAX])
+{
+    pthread_mutex_lock(&c->lock);
+    bool has_sent = conn_bytes_in(c->ended) > 0;
+
+    conn_peer_text(c->ended, out);
+    pthread_mutex_unlock(&c->lock);
+    return has_sent;
+}
+
 void
 rpc_client_tls_failure(struct rpc_client *c, char *out, size_t size)
 {

@@ -124,6 +124,10 @@ bool rpc_client_offer_path(struct rpc_client *c, struct gfid *token);
 /* True if fops go as calls on this connection. */
 bool rpc_client_is_inside(struct rpc_client *c);
 const char *rpc_client_name(const struct rpc_client *c);
+/* Writes the address of the peer whose connection has ended, for logs. Returns whether the peer has sent
+ * anything. In `down`. */
+bool rpc_client_lost_peer(struct rpc_client *c, char out[CONN_PEER_TEXT_MAX]);
+enum { TLS_FAILURE_MAX = 384 };
 /* Copies why the last connection could not be encrypted; "": its end had another reason. In `down`. */
 void rpc_client_tls_failure(struct rpc_client *c, char *out, size_t size);
 

@@ -28,9 +28,10 @@ enum manner {
     OTHER_VOLUME,
     LOGIN_IS_GARBAGE,
     SAYS_NOTHING,    /* no answer to SETVOLUME */
+    HANGS_UP,        /* at DUMP, as a stock brick with TLS does */
     MANNERS,
 };
-static atomic_int manner, bad_times;
+static atomic_int manner, bad_times, ended_how;
 static atomic_uint logins, unreachable;
 static struct brick_peer *brick;
 static sem_t came_up, went_down, was_refused, gone, called;
@@ -58,6 +59,10 @@ answer_dump(int fd, uint32_t xid, enum manner how)
     char bytes[256], error[RPC_REPLY_ERROR_BYTES_MAX];
     struct xdr x;
 
+    if (how == HANGS_UP) {
+        shutdown(fd, SHUT_RDWR);
+        return;
+    }
     if (how == DUMP_IS_REFUSED) {
         peer_send(fd, error, rpc_encode_error(error, xid, RPC_PROG_UNAVAIL), NULL, 0);
         return;
@@ -258,9 +263,12 @@ owner_gone(void *arg)
 static void
 owner_unreachable(struct brick_peer *p, void *arg)
 {
-    (void)p;
+    char why[TLS_FAILURE_MAX];
+
     (void)arg;
     unreachable++;
+    brick_peer_failure(p, why, sizeof why);
+    ck_assert_int_eq(strstr(why, "may demand TLS") != NULL, ended_how == HANGS_UP);
 }
 
 static const struct brick_peer_ops owner_ops = {.up = owner_up,
@@ -405,12 +413,14 @@ START_TEST(the_client_tries_again_after_every_failure)
     for (int how = IS_GLUSTERD; how < MANNERS; how++) {
         atomic_store(&bad_times, 2);
         atomic_store(&manner, how);
+        atomic_store(&ended_how, how);
         atomic_store(&unreachable, 0);
         start(VOLUME_ID);
         wait_on(&came_up);
         ck_assert_int_eq(bad_times, 0);
-        /* the way over glusterd's port is no failure */
-        ck_assert_uint_ge(unreachable, how == IS_GLUSTERD || how == NAMES_DEAD_PORT ? 1 : 2);
+        /* the way over glusterd's port is no failure, nor is the first end without an answer */
+        bool is_one = how == IS_GLUSTERD || how == NAMES_DEAD_PORT || how == HANGS_UP;
+        ck_assert_uint_ge(unreachable, is_one ? 1 : 2);
         ck_assert_int_eq(sem_trywait(&went_down), -1); /* up is called once, down never */
         if (how == REFUSES || how == IS_NOT_READY) {
             wait_on(&was_refused);

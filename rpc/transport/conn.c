@@ -3,6 +3,7 @@
 /* A connection's life: conn_start() makes the connection for a listener or dialler and registers the
  * connection with the loop. A thread that sees a failure kills the connection. `closed` follows when no
  * thread can call a record handler any more. The last reference frees the memory. */
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -480,6 +481,22 @@ const struct sockaddr_storage *
 conn_peer(const struct conn *c)
 {
     return &c->peer;
+}
+
+void
+conn_peer_text(const struct conn *c, char out[CONN_PEER_TEXT_MAX])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&c->peer;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&c->peer;
+    bool is_v4 = c->peer.ss_family == AF_INET, is_v6 = c->peer.ss_family == AF_INET6;
+    char digits[INET6_ADDRSTRLEN] = "?";
+
+    if (is_v4)
+        inet_ntop(AF_INET, &v4->sin_addr, digits, sizeof digits);
+    else if (is_v6)
+        inet_ntop(AF_INET6, &v6->sin6_addr, digits, sizeof digits);
+    snprintf(out, CONN_PEER_TEXT_MAX, "%s:%u", digits,
+             is_v4 ? ntohs(v4->sin_port) : is_v6 ? ntohs(v6->sin6_port) : 0);
 }
 
 const char *

@@ -393,9 +393,9 @@ take_mark(struct conn *c)
 static int
 refuse_other_kind(struct conn *c)
 {
-    char peer[TLS_PEER_BYTES];
+    char peer[CONN_PEER_TEXT_MAX];
 
-    tls_peer_text(c, peer);
+    conn_peer_text(c, peer);
     c->is_tls_demanded = c->is_dialled;
     if (c->is_dialled) {
         log_event(LOG_WARNING, NULL, "tls-demanded",

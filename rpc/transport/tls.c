@@ -66,25 +66,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-void
-tls_peer_text(const struct conn *c, char out[TLS_PEER_BYTES])
-{
-    const struct sockaddr_storage *a = &c->peer;
-    char digits[INET6_ADDRSTRLEN] = "?";
-
-    if (a->ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)a)->sin_addr, digits, sizeof digits);
-    else if (a->ss_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, digits, sizeof digits);
-    snprintf(out, TLS_PEER_BYTES, "%s:%u", digits,
-             a->ss_family == AF_INET || a->ss_family == AF_INET6 ? port_of(a) : 0);
-}
-
 /* The first failure is the cause of the later ones. */
 static void __attribute__((format(printf, 3, 4)))
 fail_locked(struct tls *t, int err, const char *format, ...)
 {
-    char peer[TLS_PEER_BYTES], why[FAILURE_BYTES];
+    char peer[CONN_PEER_TEXT_MAX], why[FAILURE_BYTES];
     va_list args;
 
     t->error = t->error ? t->error : err;
@@ -96,7 +82,7 @@ fail_locked(struct tls *t, int err, const char *format, ...)
         va_end(args);
     }
     snprintf(why, sizeof why, "%s", t->failure);
-    tls_peer_text(t->conn, peer);
+    conn_peer_text(t->conn, peer);
     log_event(LOG_WARNING, NULL, "tls-failed", "TLS %s %s failed: %s",
               t->conn->is_dialled ? "connection to" : "connection from", peer, why);
 }
@@ -462,13 +448,13 @@ static void
 opened_locked(struct tls *t)
 {
     X509 *cert = SSL_get0_peer_certificate(t->ssl);
-    char peer[TLS_PEER_BYTES], shown[NAME_BYTES];
+    char peer[CONN_PEER_TEXT_MAX], shown[NAME_BYTES];
 
     if (cert)
         common_name(X509_get_subject_name(cert), t->name, sizeof t->name);
     memcpy(shown, t->name, sizeof shown);
     make_printable(shown);
-    tls_peer_text(t->conn, peer);
+    conn_peer_text(t->conn, peer);
     log_event(LOG_INFO, NULL, "tls-open", "TLS connection %s %s, CN=%s (%s, %s)",
               t->conn->is_dialled ? "to" : "from", peer, shown, SSL_get_version(t->ssl),
               SSL_get_cipher_name(t->ssl));

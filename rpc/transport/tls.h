@@ -73,9 +73,6 @@ void tls_send_refusal(int fd);
 /* The first bytes of a peer's stream are an alert, or a ClientHello. */
 bool tls_is_alert(const unsigned char mark[4]);
 bool tls_is_hello(const unsigned char mark[4]);
-/* "ADDRESS:PORT" of the peer, for logs. */
-#define TLS_PEER_BYTES 56
-void tls_peer_text(const struct conn *c, char out[TLS_PEER_BYTES]);
 
 /* The reader's: as recv() without waiting; -errno instead of -1. *is_short: nothing more is to be had before
  * the next event. */

@@ -156,6 +156,9 @@ void conn_set_user(struct conn *c, void *user);
 void *conn_user(const struct conn *c);
 /* The peer's address; lent as long as a reference. */
 const struct sockaddr_storage *conn_peer(const struct conn *c);
+/* "ADDRESS:PORT" of the peer, for logs. */
+#define CONN_PEER_TEXT_MAX 56
+void conn_peer_text(const struct conn *c, char out[CONN_PEER_TEXT_MAX]);
 /* A number that all accepted connections of one address have, to share something out by address: an IPv6
  * address counts by its /64, few other addresses have the same number, and unix sockets have 0. */
 unsigned conn_address_slot(const struct conn *c);

@@ -83,11 +83,10 @@ for brick in kiln stock; do
             t_here "the $client mount of a $brick brick ends, both $side" mount_end "$mnt"
         done
         if [[ $side == tls ]]; then
-            reason="speaks without"
-            [[ $brick == kiln ]] || reason=
-            if [[ $brick == kiln ]]; then
-                t "kiln-mount without TLS learns that the kiln brick demands TLS" kiln_is_refused plain "demands TLS"
-            fi
+            reason="demands TLS"
+            [[ $brick == kiln ]] || reason="may demand TLS" # a stock brick only ends the connections
+            t "kiln-mount without TLS learns that the $brick brick demands TLS" kiln_is_refused plain "$reason"
+            t "the log names the $brick brick's address" grep -qE " 127.0.0.1:[0-9]+.* demands? TLS" "$T/log/refused.log"
             t_here "a stock mount without TLS is not served by a $brick brick with TLS" stock_is_refused plain
         else
             t "kiln-mount with TLS learns that the $brick brick has none" kiln_is_refused tls "without TLS"

@@ -139,14 +139,15 @@ brick_down(struct brick_peer *p, void *arg)
     tell_parent(c, CHILD_DOWN);
 }
 
-/* A failure of TLS is no failure of the network: the program that mounts gets an error with the reason. */
+/* A failure of TLS is no failure of the network: the program that mounts gets an error with the reason. So
+ * does the program that meets a stock brick with TLS and has none. */
 static void
 brick_unreachable(struct brick_peer *p, void *arg)
 {
     struct client *c = arg;
-    char why[384];
+    char why[TLS_FAILURE_MAX];
 
-    rpc_client_tls_failure(brick_peer_client(p), why, sizeof why);
+    brick_peer_failure(p, why, sizeof why);
     if (*why)
         graph_note_refusal(c->xl->graph, "%s: %s", c->xl->name, why);
     tell_parent(c, *why ? CHILD_REFUSED : CHILD_DOWN);
