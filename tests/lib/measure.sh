@@ -8,6 +8,7 @@
 #                                        most
 #   count_rpcs PID...            the calls that these clients, stock or Kiln, have sent (msgs_sent of every protocol/client in their
 #                                statedumps)
+#   count_joined PID             the calls of a kiln-mount process that were behind another call in a record
 #   calls_take PID FILE          lines `FOP COUNT`: the calls of a kiln-mount process to all bricks until now
 #   machine                      a line that describes the machine
 #   kilobytes N, seconds MS      formatted for people
@@ -47,6 +48,10 @@ count_rpcs() {
 rpcs_of() {
     local file
     file=$(dump_take "$1" /run/gluster) && awk -F= '/^msgs_sent=/ { n += $2 } END { print n + 0 }' "$file"
+}
+
+count_joined() {
+    awk -F= '$1 ~ /calls-joined$/ { n += $2 } END { print n + 0 }' "$(dump_take "$1" /run/gluster)"
 }
 
 calls_take() {

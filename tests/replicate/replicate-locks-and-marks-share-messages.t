@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Between kiln-mount and kilnd the lock of a file's data and its dirty mark share a message, and so do the removal of
-# the mark and the unlock. With `--compound=off`, or with `kilnd --no-compound`, each call has a message of its own, and
+# the mark and the unlock; the RELEASE of a closed file goes along with a later message. With `--compound=off`, or with `kilnd --no-compound`, each call has a message of its own, and
 # the bricks end in the same state. The mount, or a brick, is killed at each border between two of these messages:
 # nothing is lost, a stock mount goes on with the file, and the self-heal daemon makes the replicas equal.
-# Covers: rpc/server/sequence.c, rpc/client/rpc-sequence.c, xlators/cluster/replicate/hold.c
+# Covers: rpc/server/sequence.c, rpc/client/rpc-sequence.c, xlators/cluster/replicate/hold.c,
+# Covers: xlators/protocol/client/late-release.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"
@@ -20,11 +21,6 @@ volume_new v 1x2
 volume_start v
 read -ra bricks <<<"${volume_bricks[v]}"
 mount_graph=default
-
-# Sums the figure of all clients in the mount's statedump.
-joined_sum() {
-    awk -F= '$1 ~ /calls-joined$/ { n += $2 } END { print n + 0 }' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)"
-}
 
 write_files() {
     local i
@@ -44,13 +40,42 @@ not_marked() {
 # Waits until all holds have ended. Returns whether from $2 to $3 messages were saved.
 joined_is() {
     wait_for 240 "no mark" not_marked "$1$((files - 1))"
-    [[ $(joined_sum) -ge $2 && $(joined_sum) -le $3 ]]
+    [[ $(count_joined "${mount_pid[$kiln]}") -ge $2 && $(count_joined "${mount_pid[$kiln]}") -le $3 ]]
 }
 
 # ---- messages
-mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off'
+mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off' --xlator-option='*.release-wait-ms=0'
 write_files on
 t "lock and mark, and mark and unlock, share a message to each brick" joined_is on $((4 * files)) $((4 * files))
+mount_end "$kiln"
+# The kernel sends a RELEASE after close() has returned; the last ones wait for a further file.
+mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off' --xlator-option='*.release-wait-ms=60000'
+write_files late
+t "so does the RELEASE of the file before" joined_is late $((6 * files - 6)) $((6 * files))
+mount_end "$kiln"
+# The calls of LOOKUP, CREATE, lock and mark, WRITE, mark and unlock, UNLINK; the locks on names are shared.
+mount_kiln v "$kiln"
+records_now() {
+    echo $(($(count_rpcs "${mount_pid[$kiln]}") - $(count_joined "${mount_pid[$kiln]}")))
+}
+whole_files() {
+    python3 - "$kiln" "$files" <<'END'
+import os, sys
+for i in range(int(sys.argv[2])):
+    name = "%s/whole%d" % (sys.argv[1], i)
+    fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_SYNC, 0o644)
+    os.write(fd, b"x" * 4096)
+    os.close(fd)
+    os.unlink(name)
+END
+}
+# The first file of a mount takes single locks, and lock and mark of a new file wait for what the first has shown.
+whole_files
+before=$(records_now)
+whole_files
+records=$(($(records_now) - before))
+diag "$records records for $files files"
+t "create, synchronous write, close and unlink take at most 12 records a file" test "$records" -le $((12 * files + 24))
 mount_end "$kiln"
 mount_kiln v "$kiln" --compound=off
 write_files off
@@ -79,6 +104,22 @@ hold_mount() {
     mount_kiln v "$kiln" --hard=0 --xlator-option='*.post-op-delay-secs=3600' --xlator-option='*.flush-behind=off' \
         --xlator-option='*.write-behind=off'
 }
+# Returns whether the first brick has the file open.
+has_open() {
+    local file
+    for file in /proc/"${daemon_pid[${brick_daemon[${bricks[0]}]}]}"/fd/*; do
+        [[ ! $file -ef ${bricks[0]}/$1 ]] || return 0
+    done
+    return 1
+}
+not_open() {
+    ! has_open "$1"
+}
+mount_kiln v "$kiln" --hard=0 --xlator-option='*.release-wait-ms=60000'
+echo x >"$kiln/closed"
+t "a closed file is open at the brick while its RELEASE waits" has_open closed
+mount_kill "$kiln"
+t "mount killed before the RELEASE: the end of the session closes the file" wait_for 60 "its close" not_open closed
 mount_volume v "$stock" plain --attribute-timeout=0 --entry-timeout=0
 stock_appends() {
     echo stock >>"$stock/$1" && [[ $(cat "$stock/$1") == "$2"stock ]]

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* client-internal: the insides of protocol/client.
  *
- *   client.c      the layer: options, the brick's coming and going, calls and replies
- *   held-locks.c  the locks that it has granted
- *   remote-fd.c   the numbers that the brick has given to our fds, and fds that are opened anew after a loss
- *   saved.c       all of this in the hands of a newer program of the same process
+ *   client.c        the layer: options, the brick's coming and going, calls and replies
+ *   held-locks.c    the locks that it has granted
+ *   late-release.c  RELEASEs that wait for a message to the brick
+ *   remote-fd.c     the numbers that the brick has given to our fds, and fds opened anew after a loss
+ *   saved.c         all of this in the hands of a newer program of the same process
  *
  * Threads: any number of calls at a time, all inside an RCU read section (workers and timers have one around
  * each handler). `peer` is used inside such a section only: stop() takes it away, waits for the sections
@@ -15,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "event/timer.h"
 #include "fs/fd.h"
 #include "graph/graph.h"
 #include "rpc/client/brick-peer.h"
@@ -24,13 +26,20 @@
 struct client_conf {
     char *host, *brick, *username, *password, *subdir, *process_name;
     struct gfid volume_id; /* null: the brick sends it */
-    int64_t port, ping_timeout_s, call_timeout_s;
+    int64_t port, ping_timeout_s, call_timeout_s, release_wait_ms;
     int transport;
     bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket, inside, compound;
     struct tls_options tls;
 };
 
-enum { HELD_BUCKETS = 32 };
+enum { HELD_BUCKETS = 32, RELEASES_LATE_MAX = 6 };
+
+/* The brick's number of an fd that is closed here. */
+struct late_release {
+    struct gfid gfid;
+    int64_t number;
+    bool is_dir;
+};
 
 struct client {
     struct xlator *xl;
@@ -52,6 +61,11 @@ struct client {
     unsigned fd_count;         /* length of `fds` */
     struct cds_list_head fds;  /* struct remote_fd */
     struct cds_list_head held[HELD_BUCKETS]; /* held-locks.c, by gfid */
+    /* late-release.c: RELEASEs that wait, of the present connection. `batch`: in a record of their own, until
+     * batch_count is 0; read by the thread that has set batch_count, and by the reply */
+    unsigned late_count, batch_count;
+    struct late_release late[RELEASES_LATE_MAX], batch[RELEASES_LATE_MAX];
+    struct timer late_timer;
 };
 
 /* The brick's number of one of our fds. The fd has a reference; an OPEN in progress, which opens the fd
@@ -88,6 +102,25 @@ void remote_fds_lost(struct client *c);
 void remote_fds_reopen(struct client *c, struct rpc_client *rpc);
 
 void remote_fd_unref(struct remote_fd *r);
+
+/* late-release.c. Prepares the timer of a new client; client_stop() stops the timer. */
+void late_releases_init(struct client *c);
+/* With the client's lock held, where the number was read: lets the RELEASE wait for another message. Returns
+ * the number of RELEASEs that wait, for late_release_waits(); 0: no room, the caller sends the RELEASE. */
+unsigned late_release_put_locked(struct client *c, const struct late_release *l);
+/* The next four: without the lock, between rpc_client_hold() and rpc_client_let_go(). */
+void late_release_waits(struct client *c, struct rpc_client *rpc, unsigned count);
+/* Takes up to `most` waiting RELEASEs out. Returns their number; the caller sends these. */
+unsigned late_releases_take(struct client *c, unsigned most, struct late_release out[RELEASES_LATE_MAX]);
+/* Sends a RELEASE in a record of its own; logs if there is no memory. */
+void late_release_send(struct rpc_client *rpc, const struct late_release *l);
+/* Processes the replies of RELEASEs that were in a sequence. A RELEASE that the brick has not run is sent
+ * again. */
+void late_releases_answered(struct rpc_client *rpc, const struct late_release *list, unsigned count,
+                            const struct fop_reply *replies);
+void late_release_call(const struct late_release *l, struct fop_call *call);
+/* Sends all waiting RELEASEs. Call in a read section. */
+void client_releases_send(struct client *c);
 
 /* held-locks.c. Initializes the lists of a new client. Returns 0 or -ENOMEM. */
 int held_locks_init(struct client *c);

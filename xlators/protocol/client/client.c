@@ -27,7 +27,8 @@
  * The context of an fd is the brick's number for it (remote-fd.c).
  *
  * Joined calls (call_stack_join()) go in one record to a brick that is Kiln, too, unless `compound` is off.
- * To another brick, or inside of this process, they go one after another, with the same results. */
+ * To another brick, or inside of this process, they go one after another, with the same results. A RELEASE
+ * goes behind them (late-release.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ static const struct option client_options[] = {
     OPT_BOOL(struct client_conf, local_socket, "local-socket", "on"),
     OPT_BOOL(struct client_conf, inside, "inside", "off"),
     OPT_BOOL(struct client_conf, compound, "compound", "on"),
+    OPT_INT(struct client_conf, release_wait_ms, "release-wait-ms", "20", 0, 60000),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
     TLS_OPTIONS(struct client_conf, tls),
     OPT_IGNORED("event-threads"),
@@ -571,12 +573,21 @@ send_single(struct xlator *xl, struct call_stack *stk)
 
 /* ---- joined calls ---------------------------------------------------------------------------- */
 
+/* The calls of a record, and the RELEASEs behind the calls. On the first call's arena. */
+struct sent_sequence {
+    struct call_stack *first;
+    unsigned releases;
+    struct late_release late[RELEASES_LATE_MAX];
+};
+
 static void
 sequence_arrived(struct rpc_reply *r, void *arg)
 {
+    const struct sent_sequence *sent = arg;
     struct rpc_step_reply replies[SEQUENCE_STEPS_MAX];
-    struct call_stack *stk[SEQUENCE_STEPS_MAX], *next = arg;
-    unsigned count = 0;
+    struct fop_reply released[RELEASES_LATE_MAX];
+    struct call_stack *stk[SEQUENCE_STEPS_MAX], *next = sent->first;
+    unsigned count = 0, releases = sent->releases;
 
     do {
         struct call_stack *s = stk[count] = next;
@@ -585,18 +596,19 @@ sequence_arrived(struct rpc_reply *r, void *arg)
         s->joined = NULL;
         replies[count++] = (struct rpc_step_reply){s->call.fop, &s->reply, &s->arena};
     } while (next);
-    rpc_reply_sequence(r, replies, count);
+    for (unsigned i = 0; i < releases; i++)
+        replies[count + i] = (struct rpc_step_reply){FOP_release, &released[i], &stk[count - 1]->arena};
+    rpc_reply_sequence(r, replies, count + releases);
+    late_releases_answered(r->client, sent->late, releases, released);
     for (unsigned i = 0; i < count; i++)
         answer_call(stk[i]);
 }
 
-/* Sends all calls in one record. Returns 0 or -errno. */
+/* Fills in the calls of a record. Returns their number or -errno. */
 static int
-send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
+joined_steps(struct client *c, struct call_stack *first, struct caller *callers, struct rpc_step *steps)
 {
-    struct rpc_step steps[SEQUENCE_STEPS_MAX];
-    struct caller callers[SEQUENCE_STEPS_MAX];
-    unsigned count = 0;
+    int count = 0;
 
     for (struct call_stack *s = first; s; s = s->joined) {
         if (count == SEQUENCE_STEPS_MAX)
@@ -610,7 +622,36 @@ send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
             (struct rpc_step){.call = &s->call, .caller = &callers[count], .always = s->joins_always};
         count++;
     }
-    return rpc_client_sequence(rpc, steps, count, 0, sequence_arrived, first);
+    return count;
+}
+
+/* Sends all calls in one record, with waiting RELEASEs behind them. Returns 0 or -errno. */
+static int
+send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
+{
+    struct rpc_step steps[SEQUENCE_STEPS_MAX];
+    struct caller callers[SEQUENCE_STEPS_MAX];
+    struct fop_call releases[RELEASES_LATE_MAX];
+    struct sent_sequence *sent = arena_alloc(&first->arena, sizeof *sent);
+    int count = sent ? joined_steps(c, first, callers, steps) : -ENOMEM;
+
+    if (count < 0)
+        return count;
+    unsigned room = SEQUENCE_STEPS_MAX - (unsigned)count;
+    unsigned more = late_releases_take(c, room < RELEASES_LATE_MAX ? room : RELEASES_LATE_MAX, sent->late);
+
+    sent->first = first;
+    sent->releases = more;
+    for (unsigned i = 0; i < more; i++) {
+        late_release_call(&sent->late[i], &releases[i]);
+        steps[(unsigned)count + i] =
+            (struct rpc_step){.call = &releases[i], .caller = &callers[0], .always = true};
+    }
+    int err = rpc_client_sequence(rpc, steps, (unsigned)count + more, 0, sequence_arrived, sent);
+
+    for (unsigned i = 0; err && i < more; i++)
+        late_release_send(rpc, &sent->late[i]);
+    return err;
 }
 
 /* Answers calls that cannot be sent, from `stk` on, with the error. */
@@ -746,6 +787,7 @@ client_init(struct xlator *xl, struct reason *why)
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
     CDS_INIT_LIST_HEAD(&c->fds);
+    late_releases_init(c);
     c->is_gone = true; /* there is no peer yet */
     xl->private = c;
     return 0;
@@ -895,6 +937,7 @@ client_stop(struct xlator *xl)
     if (!peer)
         return;
     read_sections_wait(); /* no thread sends any more */
+    (void)timer_stop(&c->late_timer);
     brick_peer_close(peer);
 }
 

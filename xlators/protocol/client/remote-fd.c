@@ -3,7 +3,7 @@
  * cannot be opened, or that had locks while `strict-locks` is on, stays dead: reads and writes of data then
  * use the gfid (fd number -2), unless locks were lost with the fd; all other calls get EBADFD.
  *
- * RELEASE gives the brick's number back, without waiting for the reply. */
+ * RELEASE gives the brick's number back, without waiting for the reply (late-release.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,25 +32,15 @@ remote_fd_unref(struct remote_fd *r)
 
 /* ---- releasing ------------------------------------------------------------------------------- */
 
-static void
-ignore_reply(struct rpc_reply *r, void *arg)
+/* Returns whether the RELEASE may wait for another message: the brick takes sequences, and no other client
+ * waits for a lock that was taken through the fd. */
+static bool
+may_release_late(const struct client *c, const struct remote_fd *r)
 {
-    (void)r;
-    (void)arg;
-}
+    const struct client_conf *conf = xlator_conf(c->xl);
 
-/* Call while the connection that has given the number is held. */
-static void
-send_release(struct rpc_client *rpc, const struct gfid *gfid, int64_t number, bool is_dir)
-{
-    struct fop_call call = {.fop = is_dir ? FOP_releasedir : FOP_release, .gfid = *gfid, .fd_nr = number};
-    int err = rpc_client_fop(rpc, &call, NULL, NULL, 0, ignore_reply, NULL);
-
-    /* On failure the connection is gone, and the number with it. */
-    if (err == -ENOMEM || err == -EAGAIN)
-        log_event(LOG_WARNING, NULL, "client-fd-left-open",
-                  "%s: %s: the brick has it open for as long as the connection lasts", GFID(gfid),
-                  strerror(-err));
+    return atomic_load(&c->xl->brick_facts) & BRICK_SEQUENCES && conf->release_wait_ms &&
+           !atomic_load(&r->has_locks);
 }
 
 void
@@ -58,20 +48,25 @@ remote_fd_release(struct client *c, struct remote_fd *r)
 {
     struct brick_peer *peer = atomic_load(&c->peer);
     struct rpc_client *rpc = peer ? brick_peer_client(peer) : NULL;
+    unsigned waiting = 0;
 
     if (rpc)
         rpc_client_hold(rpc);
     pthread_mutex_lock(&c->lock);
-    int64_t number = atomic_load(&r->number);
+    const struct late_release l = {.gfid = r->gfid, .number = atomic_load(&r->number), .is_dir = r->is_dir};
 
     cds_list_del(&r->link);
     c->fd_count--;
     r->is_released = true;
     held_locks_released_locked(c, r);
+    if (rpc && l.number != REMOTE_FD_DEAD && may_release_late(c, r))
+        waiting = late_release_put_locked(c, &l);
     pthread_mutex_unlock(&c->lock);
     if (rpc) {
-        if (number != REMOTE_FD_DEAD)
-            send_release(rpc, &r->gfid, number, r->is_dir);
+        if (waiting)
+            late_release_waits(c, rpc, waiting);
+        else if (l.number != REMOTE_FD_DEAD)
+            late_release_send(rpc, &l);
         rpc_client_let_go(rpc);
     }
     remote_fd_unref(r);
@@ -125,7 +120,8 @@ give_number_back(struct client *c, const struct call_stack *stk, int64_t number)
     const struct gfid *gfid = stk->call.fop == FOP_create ? &stk->reply.stat.gfid : &stk->call.gfid;
 
     if (peer)
-        send_release(brick_peer_client(peer), gfid, number, stk->call.fop == FOP_opendir);
+        late_release_send(brick_peer_client(peer),
+                          &(struct late_release){*gfid, number, stk->call.fop == FOP_opendir});
 }
 
 /* Returns the fd that a layer has made for all its children, or a new one. NULL: out of memory. */
@@ -218,6 +214,7 @@ remote_fds_lost(struct client *c)
     pthread_mutex_lock(&c->lock);
     cds_list_for_each_entry (r, &c->fds, link)
         atomic_store(&r->number, REMOTE_FD_DEAD);
+    c->late_count = 0; /* the session has ended, and its fds */
     held_locks_lost_locked(c);
     pthread_mutex_unlock(&c->lock);
 }
@@ -244,7 +241,7 @@ fd_reopened(struct rpc_reply *reply, void *arg)
         log_event(LOG_WARNING, c->xl, "client-fd-not-reopened", "%s: %s", GFID(&r->gfid),
                   strerror(answer.op_errno));
     else if (!is_wanted)
-        send_release(reply->client, &r->gfid, answer.fd_nr, r->is_dir);
+        late_release_send(reply->client, &(struct late_release){r->gfid, answer.fd_nr, r->is_dir});
     iobuf_unref(answer.iobuf);
     arena_release(&arena);
     remote_fd_unref(r);

@@ -58,6 +58,8 @@ pause_client(struct xlator *xl, void *arg)
 {
     struct rpc_client *rpc = rpc_of(xl);
 
+    if (rpc && *(const bool *)arg)
+        client_releases_send(xl->private);
     if (rpc)
         rpc_client_pause(rpc, *(const bool *)arg);
     return 0;
@@ -73,9 +75,13 @@ static int
 must_rest(struct xlator *xl, void *arg)
 {
     struct rpc_client *rpc = rpc_of(xl);
+    struct client *c = xl->private;
 
     (void)arg;
-    return rpc && !rpc_client_rests(rpc) ? -EBUSY : 0;
+    pthread_mutex_lock(&c->lock);
+    bool releases = c->late_count || c->batch_count;
+    pthread_mutex_unlock(&c->lock);
+    return rpc && (releases || !rpc_client_rests(rpc)) ? -EBUSY : 0;
 }
 
 bool

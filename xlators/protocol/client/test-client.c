@@ -19,6 +19,8 @@
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/transport/transport.h"
 #include "rpc/xdr/handshake-program.h"
+#include "rpc/xdr/sequence-program.h"
+#include "xlators/protocol/client/client-internal.h"
 
 enum { WAIT_S = 120 };
 
@@ -42,12 +44,19 @@ static struct {
     atomic_uint last_flags, mode; /* mode, size: of all attributes */
     atomic_ullong size;
     atomic_bool opens_nothing, answers_not, has_no_gfids;
+    atomic_bool takes_sequences, runs_no_release;
+    atomic_int sequences, steps; /* of the last sequence */
 } brick;
 
 static void
 answer_dump(int fd, uint32_t xid)
 {
-    struct dump_entry fops = {.name = "fops", .number = FOP_PROGRAM, .version = FOP_PROGRAM_VERSION};
+    struct dump_entry sequences = {
+        .name = "sequences", .number = SEQUENCE_PROGRAM, .version = SEQUENCE_PROGRAM_VERSION};
+    struct dump_entry fops = {.name = "fops",
+                              .number = FOP_PROGRAM,
+                              .version = FOP_PROGRAM_VERSION,
+                              .next = brick.takes_sequences ? &sequences : NULL};
     struct dump_reply d = {.programs = &fops};
     char bytes[256];
     struct xdr x;
@@ -125,6 +134,48 @@ fill_reply(enum fop fop, const struct fop_call *c, struct fop_reply *r)
     }
 }
 
+static bool
+is_release(uint32_t fop)
+{
+    return fop == FOP_release || fop == FOP_releasedir;
+}
+
+static void
+answer_sequence(int fd, uint32_t xid, struct xdr *args)
+{
+    static char room[SEQUENCE_STEPS_MAX][FOP_REPLY_FIXED_MAX + 64];
+    static char bytes[sizeof room];
+    struct sequence_step steps[SEQUENCE_STEPS_MAX];
+    struct sequence_result results[SEQUENCE_STEPS_MAX];
+    unsigned count = xdr_get_sequence(args, steps);
+    struct xdr x;
+
+    peer_must(count > 0);
+    for (unsigned i = 0; i < count; i++) {
+        enum fop fop = (enum fop)steps[i].fop;
+        struct arena arena = {0};
+        struct fop_call c = {0};
+        struct fop_reply r = {0};
+
+        xdr_init(&x, steps[i].args, steps[i].args_bytes, &arena);
+        peer_must(fop_decode_call(fop, &x, &c) == 0);
+        results[i] = (struct sequence_result){0};
+        if (!is_release(fop) || !brick.runs_no_release) {
+            fill_reply(fop, &c, &r);
+            xdr_init(&x, room[i], sizeof room[i], NULL);
+            peer_must(fop_encode_reply(fop, &x, &r) == 0);
+            results[i] = (struct sequence_result){room[i], (uint32_t)(x.at - room[i])};
+        }
+        arena_release(&arena);
+    }
+    brick.steps = (int)count;
+    brick.sequences++;
+    xdr_init(&x, bytes, sizeof bytes, NULL);
+    xdr_put_sequence_results(&x, results, count);
+    peer_must(x.error == 0);
+    peer_reply(fd, xid, bytes, (size_t)(x.at - bytes));
+}
+
 static void
 answer(int fd, const struct rpc_call_head *head, struct xdr *args)
 {
@@ -140,6 +191,10 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
     }
     if (head->program == HANDSHAKE_PROGRAM) {
         answer_login(fd, head->xid);
+        return;
+    }
+    if (head->program == SEQUENCE_PROGRAM) {
+        answer_sequence(fd, head->xid, args);
         return;
     }
     args->arena = &arena;
@@ -614,6 +669,109 @@ START_TEST(joined_calls_go_one_after_another)
 }
 END_TEST
 
+/* ---- RELEASEs that wait ---------------------------------------------------------------------- */
+
+static void
+mount_for_sequences(const char *wait_ms)
+{
+    char options[64];
+
+    snprintf(options, sizeof options, " option release-wait-ms %s\n", wait_ms);
+    brick.takes_sequences = true;
+    mount_it(options);
+    wait_on(&came_up);
+}
+
+/* Sends two joined calls. */
+static void
+ask_joined(void)
+{
+    struct fd *fd = open_one(O_RDWR);
+    struct call_stack *a = make(FOP_fsync, fd), *b = make(FOP_fsync, fd);
+
+    call_stack_join(a, b, false);
+    wind(a);
+    wait_on(&one_done);
+    wait_on(&one_done);
+    ck_assert_int_eq(a->reply.op_ret, 0);
+    ck_assert_int_eq(b->reply.op_ret, 0);
+    call_stack_free(a);
+    call_stack_free(b);
+    close_one(fd);
+}
+
+START_TEST(a_release_rides_behind_the_next_sequence)
+{
+    mount_for_sequences("60000");
+    struct fd *fd = open_one(O_RDWR);
+    long long number = brick.next_number;
+
+    close_one(fd);
+    ck_assert_int_eq(brick.releases, 0);
+    ask_joined();
+    ck_assert_int_eq(brick.releases, 1);
+    ck_assert_int_eq(brick.last_released, number);
+    ck_assert_int_eq(brick.sequences, 1);
+    ck_assert_int_eq(brick.steps, 3);
+}
+END_TEST
+
+START_TEST(six_releases_that_wait_share_a_record)
+{
+    mount_for_sequences("60000");
+    for (int i = 0; i < RELEASES_LATE_MAX; i++)
+        close_one(open_one(O_RDWR));
+    wait_for_releases(RELEASES_LATE_MAX);
+    ck_assert_int_eq(brick.sequences, 1);
+}
+END_TEST
+
+START_TEST(a_lone_release_is_sent_after_its_time)
+{
+    mount_for_sequences("1");
+    close_one(open_one(O_RDWR));
+    wait_for_releases(1);
+    ck_assert_int_eq(brick.sequences, 0);
+}
+END_TEST
+
+START_TEST(the_release_of_a_locked_file_does_not_wait)
+{
+    mount_for_sequences("60000");
+    struct fd *fd = open_one(O_RDWR);
+
+    ck_assert_int_eq(ask(FOP_lk, fd), 0);
+    close_one(fd);
+    wait_for_releases(1);
+}
+END_TEST
+
+START_TEST(a_release_that_the_brick_has_not_run_is_sent_again)
+{
+    mount_for_sequences("60000");
+    close_one(open_one(O_RDWR));
+    long long number = brick.next_number;
+
+    brick.runs_no_release = true;
+    ask_joined();
+    wait_for_releases(1);
+    ck_assert_int_eq(brick.last_released, number);
+}
+END_TEST
+
+/* The number would close another file of the new session. */
+START_TEST(a_release_that_waits_ends_with_its_connection)
+{
+    mount_for_sequences("60000");
+    close_one(open_one(O_RDWR));
+    lose_brick();
+    wait_on(&came_up);
+    ask_joined();
+    ck_assert_int_eq(brick.steps, 2);
+    ck_assert_int_eq(brick.releases, 0);
+}
+END_TEST
+
 START_TEST(a_call_that_waits_gets_enotconn)
 {
     mount_it("");
@@ -707,6 +865,12 @@ main(void)
     tcase_add_test(tc, locks_are_taken_again_when_the_brick_is_back);
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
     tcase_add_test(tc, joined_calls_go_one_after_another);
+    tcase_add_test(tc, a_release_rides_behind_the_next_sequence);
+    tcase_add_test(tc, six_releases_that_wait_share_a_record);
+    tcase_add_test(tc, a_lone_release_is_sent_after_its_time);
+    tcase_add_test(tc, the_release_of_a_locked_file_does_not_wait);
+    tcase_add_test(tc, a_release_that_the_brick_has_not_run_is_sent_again);
+    tcase_add_test(tc, a_release_that_waits_ends_with_its_connection);
     tcase_add_test(tc, a_call_that_waits_gets_enotconn);
     tcase_add_test(tc, a_call_ends_with_the_frame_timeout);
     tcase_add_test(tc, a_new_frame_timeout_takes_effect);
