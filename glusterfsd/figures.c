@@ -128,6 +128,40 @@ take_brick(struct graph *g, void *arg)
     b->inodes = inodes.inodes;
 }
 
+/* ---- file systems ---------------------------------------------------------------------------- */
+
+struct disk_user {
+    uint64_t device;
+    unsigned brick; /* place in the list */
+};
+
+static int
+compare_disk_users(const void *left, const void *right)
+{
+    const struct disk_user *a = left, *b = right;
+
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    return a->brick < b->brick ? -1 : a->brick > b->brick;
+}
+
+/* Marks the first brick of each file system. False: no memory. */
+static bool
+mark_disks(struct figures *f)
+{
+    struct disk_user *users = calloc(f->brick_count + 1, sizeof *users);
+
+    if (!users)
+        return false;
+    for (unsigned i = 0; i < f->brick_count; i++)
+        users[i] = (struct disk_user){f->bricks[i].disk.device, i};
+    qsort(users, f->brick_count, sizeof *users, compare_disk_users);
+    for (unsigned i = 0; i < f->brick_count; i++)
+        f->bricks[users[i].brick].is_first_on_disk = i == 0 || users[i].device != users[i - 1].device;
+    free(users);
+    return true;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 struct pool_lines {
@@ -295,7 +329,7 @@ figures_take(bool with_pools)
     if (!f)
         return NULL;
     bricks_states(&f->states);
-    if (!bricks_each(take_brick, &taking) || taking.is_short) {
+    if (!bricks_each(take_brick, &taking) || taking.is_short || !mark_disks(f)) {
         figures_free(f);
         return NULL;
     }

@@ -23,6 +23,7 @@ struct brick_figures {
     bool is_up;
     struct io_stats_counts counts;
     struct posix_capacity disk;
+    bool is_first_on_disk; /* no brick before this one in the list has its file system */
     unsigned clients;
     unsigned running, queued;           /* in io-threads */
     unsigned locks_held, locks_waiting; /* of all kinds */

@@ -245,7 +245,7 @@ put_labels(struct http_answer *a, const struct labels *l, unsigned brick)
 struct brick_row {
     const char *name, *type, *help;
     double (*value)(const struct brick_figures *b);
-    enum { ALWAYS, ONCE_USED, WITH_INDEX } when; /* bricks with a line */
+    enum { ALWAYS, ONCE_USED, WITH_INDEX, ONCE_A_DISK } when; /* bricks with a line */
 };
 
 #define ROW_FN(name, expression)                                                                             \
@@ -277,23 +277,29 @@ static bool
 has_row(const struct brick_row *row, const struct brick_figures *b)
 {
     return row->when == ALWAYS || (row->when == ONCE_USED && b->is_used) ||
-           (row->when == WITH_INDEX && b->heal_pending >= 0);
+           (row->when == WITH_INDEX && b->heal_pending >= 0) ||
+           (row->when == ONCE_A_DISK && b->is_first_on_disk);
 }
 
 /* clang-format off */
 static const struct brick_row gluster_rows[] = {
     {"gluster_brick_up", "gauge", "1: the brick's storage is healthy", value_up, ALWAYS},
-    {"gluster_brick_capacity_bytes_total", "gauge", "Size of the brick's file system", value_bytes, ALWAYS},
-    {"gluster_brick_capacity_used_bytes", "gauge", "Used of it", value_bytes_used, ALWAYS},
-    {"gluster_brick_capacity_free_bytes", "gauge", "Free of it for ordinary users", value_bytes_free, ALWAYS},
-    {"gluster_brick_inodes_total", "gauge", "Inodes of the brick's file system", value_inodes_all, ALWAYS},
-    {"gluster_brick_inodes_free", "gauge", "Free of them", value_inodes_free, ALWAYS},
-    {"gluster_brick_inodes_used", "gauge", "Used of them", value_inodes_used, ALWAYS},
+    {"gluster_brick_capacity_bytes_total", "gauge", "Size of the brick's file system", value_bytes, ONCE_USED},
+    {"gluster_brick_capacity_used_bytes", "gauge", "Used of it", value_bytes_used, ONCE_USED},
+    {"gluster_brick_capacity_free_bytes", "gauge", "Free of it for ordinary users", value_bytes_free, ONCE_USED},
+    {"gluster_brick_inodes_total", "gauge", "Inodes of the brick's file system", value_inodes_all, ONCE_USED},
+    {"gluster_brick_inodes_free", "gauge", "Free of them", value_inodes_free, ONCE_USED},
+    {"gluster_brick_inodes_used", "gauge", "Used of them", value_inodes_used, ONCE_USED},
     {"gluster_volume_profile_total_reads", "gauge", "Bytes read since its attach", value_read, ONCE_USED},
     {"gluster_volume_profile_total_writes", "gauge", "Bytes written since its attach", value_written, ONCE_USED},
 };
 
 static const struct brick_row kiln_rows[] = {
+    {"kiln_filesystem_size_bytes", "gauge", "Size of a file system with bricks; the labels are of the first brick on it", value_bytes, ONCE_A_DISK},
+    {"kiln_filesystem_used_bytes", "gauge", "Used of it", value_bytes_used, ONCE_A_DISK},
+    {"kiln_filesystem_free_bytes", "gauge", "Free of it for ordinary users", value_bytes_free, ONCE_A_DISK},
+    {"kiln_filesystem_inodes", "gauge", "Inodes of it", value_inodes_all, ONCE_A_DISK},
+    {"kiln_filesystem_inodes_free", "gauge", "Free of them", value_inodes_free, ONCE_A_DISK},
     {"kiln_brick_read_bytes", "counter", "Bytes that READ has answered", value_read, ONCE_USED},
     {"kiln_brick_written_bytes", "counter", "Bytes that came with WRITE", value_written, ONCE_USED},
     {"kiln_brick_open_files", "gauge", "Files that clients have open", value_open, ONCE_USED},

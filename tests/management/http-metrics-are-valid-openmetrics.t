@@ -81,6 +81,8 @@ is "$(value gluster_brick_capacity_bytes_total "${of_brick[@]}")" \
 is_positive() {
     python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > 0)' "$(value "$@")"
 }
+is "$(grep -c '^kiln_filesystem_size_bytes{' "$T/metrics")" 1 "two bricks on a file system have one line for its size"
+is "$(value kiln_filesystem_size_bytes "${of_brick[@]}")" "$(($(stat -f -c '%b * %S' "$first")))" "that line is the first brick's"
 t "/metrics has the memory of the brick" is_positive kiln_brick_memory_bytes "${of_brick[@]}"
 t "/metrics has the p99 of WRITE" is_positive kiln_brick_fop_duration_quantile_seconds "${of_brick[@]}" fop=writev quantile=0.99
 exec 5<&-
@@ -91,6 +93,8 @@ pid=$!
 wait_for 120 "the other kilnd" test -s "$T/w.port"
 t "/metrics answers for a brick with a strange name" scrape --unix-socket "$T/http-w" http://kiln/metrics
 t "the answer with the strange name is valid OpenMetrics" families
+t "a brick that no client has called has its file system's size" is_positive kiln_filesystem_size_bytes 'brick_path=a \"quoted\\ name'
+t_not "that brick has no family that repeats it" grep '^gluster_brick_capacity_bytes_total{' "$T/metrics"
 is "$(value kiln_brick_clients 'brick_path=a \"quoted\\ name')" 0 "the brick is found by the strange name"
 kill -TERM "$pid"
 t_here "kilnd ends with status 0" wait "$pid"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # 100 volumes are mounted by 100 commands in a loop, within a minute, in one process of at most 15 MB and 12 threads.
-# Covers: mount/shared.c, mount/mount.c, cli/mount.c
+# Before, while no client has called their bricks, /metrics of their kilnd has at most 100 KB.
+# Covers: mount/shared.c, mount/mount.c, cli/mount.c, glusterfsd/metrics.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/front.sh"
@@ -17,6 +18,9 @@ for i in {1..100}; do
     kiln start "v$i" >>"$T/log/kiln.out"
     mkdir "$T/m/$i"
 done
+curl -sS --fail --max-time 120 --unix-socket /run/kiln/kilnd.socket http://kiln/metrics >"$T/metrics"
+is "$(grep -c '^gluster_brick_up{' "$T/metrics")" 100 "/metrics has all bricks"
+t "/metrics has at most 100 KB ($(stat -c %s "$T/metrics"))" test "$(stat -c %s "$T/metrics")" -le 100000
 begin=$EPOCHREALTIME
 failed=0
 for i in {1..100}; do

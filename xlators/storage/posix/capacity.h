@@ -11,10 +11,11 @@ struct xlator;
 struct posix_capacity {
     uint64_t bytes, bytes_used, bytes_free; /* free: for users other than root */
     uint64_t inodes, inodes_free;
+    uint64_t device; /* st_dev of the brick: bricks with the same device share these figures */
 };
 
-/* `xl` is a storage/posix layer. All 0: the figures are not known yet. Any thread that has the brick pinned.
- */
+/* `xl` is a storage/posix layer. Without a size the figures are not known yet. Any thread that has the
+ * brick pinned. */
 void posix_capacity(const struct xlator *xl, struct posix_capacity *out);
 
 #endif

@@ -43,6 +43,7 @@ posix_capacity(const struct xlator *xl, struct posix_capacity *out)
         .bytes_free = atomic_load_explicit(&p->disk.bytes_free, memory_order_relaxed),
         .inodes = atomic_load_explicit(&p->disk.inodes, memory_order_relaxed),
         .inodes_free = atomic_load_explicit(&p->disk.inodes_free, memory_order_relaxed),
+        .device = p->dev,
     };
 }
 
