@@ -16,8 +16,9 @@
 #include "rpc/xdr/dump-program.h"
 #include "rpc/xdr/fop-codec.h"
 #include "rpc/xdr/handshake-program.h"
+#include "rpc/xdr/sequence-program.h"
 
-enum { CALLS = 0, REPLIES = 64, CREDS = 128, HEADS = 134, PROGRAMS = 136, KINDS = 146 };
+enum { CALLS = 0, REPLIES = 64, CREDS = 128, HEADS = 134, PROGRAMS = 136, SEQUENCES = 146, KINDS = 148 };
 
 static struct arena arena;
 
@@ -256,6 +257,61 @@ run_program(unsigned kind, struct xdr *x)
         run_old_dict(x);
 }
 
+/* Encodes the steps again, and decodes each step's call as the brick does. */
+static void
+run_sequence(struct xdr *x)
+{
+    struct sequence_step steps[SEQUENCE_STEPS_MAX];
+    unsigned count = xdr_get_sequence(x, steps);
+
+    if (!count != !!x->error)
+        abort();
+    for (unsigned i = 0; i < count; i++) {
+        const struct sequence_step *s = &steps[i];
+        size_t n = sequence_step_size(s->cred_bytes, s->args_bytes);
+        struct fop_call call = {0};
+        struct caller caller = {0};
+        char *out = malloc(n);
+        struct xdr to;
+
+        if (s->fop >= FOP_COUNT || s->fd_of > i || s->gfid_of > i)
+            abort();
+        xdr_init(&to, out, n, NULL);
+        xdr_put_sequence_step(&to, s);
+        if (to.error)
+            abort();
+        free(out);
+        if (s->cred)
+            (void)cred_decode(CRED_GLUSTERFS_V3, s->cred, s->cred_bytes, &caller, &arena);
+        xdr_init(&to, s->args, s->args_bytes, &arena);
+        if (fop_decode_call((enum fop)s->fop, &to, &call) == 0)
+            encode_call((enum fop)s->fop, &call);
+    }
+}
+
+/* Decodes the results of as many steps as the first byte says, and encodes these again. */
+static void
+run_sequence_results(struct xdr *x)
+{
+    struct sequence_result results[SEQUENCE_STEPS_MAX];
+    unsigned count = xdr_left(x) ? (uint8_t)*x->at % SEQUENCE_STEPS_MAX + 1 : 1;
+
+    if (xdr_left(x))
+        x->at++;
+    xdr_get_sequence_results(x, results, count);
+    if (x->error)
+        return;
+    size_t n = xdr_sequence_results_size(results, count);
+    char *out = malloc(n);
+    struct xdr to;
+
+    xdr_init(&to, out, n, NULL);
+    xdr_put_sequence_results(&to, results, count);
+    if (to.error || xdr_left(&to))
+        abort();
+    free(out);
+}
+
 static void
 run(const uint8_t *data, size_t size)
 {
@@ -287,6 +343,10 @@ run(const uint8_t *data, size_t size)
         run_head(&x);
     else if (kind == HEADS + 1)
         (void)rpc_decode_reply_head(&x, &xid);
+    else if (kind == SEQUENCES)
+        run_sequence(&x);
+    else if (kind == SEQUENCES + 1)
+        run_sequence_results(&x);
     else
         run_program(kind - PROGRAMS, &x);
     arena_release(&arena);

@@ -8,7 +8,7 @@ import sys
 
 from kilnwire import FOP_ROWS, Raw, d_bytes, d_gfid, d_int, d_str, encode_fop, old_dict, opaque, text, typed_dict, u32, u64
 
-CALLS, REPLIES, CREDS, HEADS, PROGRAMS = 0, 64, 128, 134, 136
+CALLS, REPLIES, CREDS, HEADS, PROGRAMS, SEQUENCES = 0, 64, 128, 134, 136, 146
 XDATA = {"gfid-req": d_gfid(bytes(16)), "user.a": d_bytes(b"value"), "link-count": d_str("1"), "glusterfs.content": d_int(65536),
          "virt-gf-prestat": (8, bytes(148)), "set-ctime-mdata": (9, bytes(36)), "user.d": (4, bytes(8)), "user.o": (1, opaque(b"x"))}
 FLOCK = u32(1) + u32(0) + u64(0) + u64(10) + u32(7) + opaque(b"owner123")
@@ -55,6 +55,11 @@ def codec(folder):
     write(folder, "recall", PROGRAMS + 8, text("bc4be300-fa72-4ed0-96ef-1756453fde64") + u32(1) + bytes(16) + options)
     write(folder, "old-dict", PROGRAMS + 9, DICT)
     write(folder, "inodelk", PROGRAMS + 6, bytes(16) + FLOCK + u32(7) + text("domain") + options)
+    steps = [(name, encode_fop(name, volume="domain", dict=XDATA, flock=Raw(FLOCK))) for name in ("CREATE", "FINODELK", "FXATTROP", "RELEASE")]
+    write(folder, "sequence", SEQUENCES, u32(len(steps)) + b"".join(
+        u32(FOP_ROWS[name][0]) + u32(at == 3) + u32(at and 1) + u32(at and 1) + opaque(cred if at == 1 else b"") + opaque(args)
+        for at, (name, args) in enumerate(steps)))
+    write(folder, "sequence-results", SEQUENCES + 1, bytes([1]) + u32(2) + opaque(bytes(16)) + opaque(b""))
     write(folder, "entrylk", PROGRAMS + 7, bytes(16) + u32(1) + u32(7) + text("name") + text("domain") + options)
 
 
