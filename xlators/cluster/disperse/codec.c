@@ -40,7 +40,11 @@ struct kernel {
 
 #define KERNEL(name) name##_avx512
 #define KERNEL_BYTES 64
+#ifdef __clang__ /* knows the width as an option of the whole file only */
+#define KERNEL_TARGET __attribute__((target("avx512f")))
+#else
 #define KERNEL_TARGET __attribute__((target("avx512f,prefer-vector-width=512")))
+#endif
 #include "xlators/cluster/disperse/codec-kernel.h"
 #undef KERNEL
 #undef KERNEL_BYTES
