@@ -58,7 +58,7 @@ t "kiln-mount --version names the program" grep -q '^kiln-mount 0' <("$KILN_MOUN
 t "mount.kiln --help prints the usage" grep -q '^usage: mount.kiln SOURCE DIR' <(mount.kiln --help)
 
 # Clients that would be shut out.
-kiln mount web "$T/mnt"
+kiln mount web "$T/mnt" -o hard=1
 kiln set web auth.allow 127.0.0.1 >"$T/log/set.out"
 t "a list that lets all clients in is set" grep -q 'web: set' "$T/log/set.out"
 says "auth.allow 10.0.0.1 would disconnect 1 connected client of volume web, among them 127.0.0.1" kiln set web auth.allow 10.0.0.1

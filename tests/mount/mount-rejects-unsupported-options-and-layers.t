@@ -77,7 +77,7 @@ for layout in 1x2 2x1 2x2; do
     umount "$mnt"
     wait_for 240 "kiln-mount to end" process_gone "$pid"
     volume_stop "$vol"
-    t "$layout with all bricks down: kiln-mount exits with 0" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
+    t "$layout with all bricks down: kiln-mount exits with 0" "$KILN_MOUNT" --hard=1 -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
     t "$layout with all bricks down: the volume is mounted" mount_is_listed "$mnt"
     pid=$(<"$T/mount.pid")
     umount "$mnt"

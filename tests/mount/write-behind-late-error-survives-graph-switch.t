@@ -21,7 +21,7 @@ volume_client_volfile v default >"$T/with.vol"
 volume_client_volfile v plain >"$T/without.vol"
 cp "$T/with.vol" "$T/v.vol"
 mkdir "$mnt"
-"$KILN_MOUNT" -N -f "$T/v.vol" -l "$log" --attribute-timeout=600 --entry-timeout=600 "$mnt" >>"$T/log/kiln-mount-mnt.out" 2>&1 </dev/null &
+"$KILN_MOUNT" -N -f "$T/v.vol" -l "$log" --hard=0 --attribute-timeout=600 --entry-timeout=600 "$mnt" >>"$T/log/kiln-mount-mnt.out" 2>&1 </dev/null &
 mount_pid[$mnt]=$! mount_vol[$mnt]=v mount_is_kiln[$mnt]=yes
 wait_for 240 "$mnt to be mounted" mount_is_listed "$mnt"
 wait_for 240 "the volume" test -d "$mnt/."

@@ -80,11 +80,17 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     child_set was = atomic_load(&d->up), is = what == CHILD_UP ? was | which : was & ~which;
 
     d->reported |= which;
+    bool could_return = children_count(d->all & ~d->refused) >= d->data;
     d->refused = what == CHILD_REFUSED ? d->refused | which : d->refused & ~which;
     atomic_store(&d->up, is);
     if (was != is)
         atomic_fetch_add(&d->generation, 1);
     bool tells = ec_parent_event(d, was, is, !which, &event);
+    /* a call need not wait for the return of children that refuse this client */
+    if (!tells && d->has_told && could_return && children_count(d->all & ~d->refused) < d->data) {
+        event = CHILD_REFUSED;
+        tells = true;
+    }
     pthread_mutex_unlock(&d->lock);
     if (tells)
         xlator_tell_parent(d->xl, event);

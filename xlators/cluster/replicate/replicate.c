@@ -185,7 +185,8 @@ gathering_ends(struct timer *t)
 
 /* Records an event of the children of `which`. An empty set: children that have sent no event count as
  * down. If no child is up at the time of the first report, and a child has refused this client for good,
- * this layer reports a refusal too. */
+ * this layer reports a refusal too. It does so later when the last child refuses this client: a call need not
+ * wait for any child's return. */
 static void
 set_children_state(struct replicate *r, child_set which, enum child_event what)
 {
@@ -198,8 +199,13 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     if (!is_up)
         lose_locked(r, was, which);
     r->reported |= which;
-    r->refused = what == CHILD_REFUSED ? r->refused | which : r->refused & ~which;
+    child_set refused = r->refused;
+    r->refused = what == CHILD_REFUSED ? refused | which : refused & ~which;
     bool tells = serve_locked(r, is, !which, &event);
+    if (!tells && r->has_told && refused != r->all && r->refused == r->all) {
+        event = CHILD_REFUSED;
+        tells = true;
+    }
     pthread_mutex_unlock(&r->lock);
     if (tells)
         xlator_tell_parent(r->xl, event);

@@ -112,6 +112,22 @@ START_TEST(other_events_change_nothing)
 }
 END_TEST
 
+START_TEST(a_refusal_by_the_last_child_is_reported)
+{
+    events_begin(2, "");
+    scene_child_down(0);
+    scene_child_down(1);
+    unsigned before = told_count;
+    xlator_tell_parent(scene.child[0], CHILD_REFUSED);
+    must(told_count == before); /* the other child may return */
+    xlator_tell_parent(scene.child[1], CHILD_REFUSED);
+    must(told_count == before + 1 && told[before] == CHILD_REFUSED);
+    xlator_tell_parent(scene.child[1], CHILD_REFUSED);
+    must(told_count == before + 1);
+    scene_end();
+}
+END_TEST
+
 /* The events of a mount whose children answer in another way at the start. */
 static void
 restart_events(enum child_event first, bool second_is_silent)
@@ -444,6 +460,7 @@ test_suite(void)
         a_child_serves_alone_after_a_while,
         children_lost_long_before_are_not_awaited,
         other_events_change_nothing,
+        a_refusal_by_the_last_child_is_reported,
         the_first_event_waits_for_all_children_or_for_patience,
         a_wrong_option_is_named,
         a_layer_without_memory_is_refused,

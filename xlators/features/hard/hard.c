@@ -22,6 +22,9 @@
  *      of the rest  an exclusive xattr, a removal of an xattr: fails, because no later look tells whether the
  *                   brick has done the call. Such calls are held only before they are sent
  *
+ * The attributes of the root are answered from the last reply while no brick serves: umount(8) asks for them,
+ * and an operator who has stopped a volume must be able to unmount it.
+ *
  * Deaths: the layer sends no message of its own but LOOKUP and FSTAT, and keeps nothing on bricks. A mount
  * that dies while calls are held leaves the same state as a mount that dies in the middle of these calls;
  * replicate's marks lead the healer. A call of a name that is sent again runs the whole transaction of
@@ -69,6 +72,7 @@ struct hard {
     struct cds_list_head held; /* of struct call_stub */
     unsigned held_count;
     uint64_t held_ever, failed_ever;
+    struct iatt root;          /* as of the last reply; no gfid: not known */
     struct timer timer; /* armed while calls are held */
 };
 
@@ -197,6 +201,43 @@ look_again(struct timer *t)
     pthread_mutex_unlock(&h->lock);
 }
 
+/* ---- the root's attributes ------------------------------------------------------------------- */
+
+static bool
+is_of_root(const struct fop_call *c)
+{
+    return c->loc.inode && gfid_is_root(&c->loc.inode->gfid);
+}
+
+static void
+root_learn(struct hard *h, const struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    bool is_stat = c->fop == FOP_stat;
+
+    if (!is_of_root(c) || (!is_stat && !(fop_info[c->fop].traits & FOP_WRITES)))
+        return;
+    pthread_mutex_lock(&h->lock);
+    h->root = is_stat ? stk->reply.stat : (struct iatt){0};
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* Answers a STAT of the root. False: the call is another one, or the attributes are not known. */
+static bool
+root_answer(struct hard *h, struct call_stack *stk)
+{
+    if (stk->call.fop != FOP_stat || !is_of_root(&stk->call) || !is_within_time(h))
+        return false;
+    pthread_mutex_lock(&h->lock);
+    bool is_known = gfid_is_root(&h->root.gfid);
+    if (is_known) {
+        memset(&stk->reply, 0, sizeof stk->reply);
+        stk->reply.stat = h->root;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return is_known;
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static xl_verdict hard_replied(struct frame *f, struct call_stack *stk);
@@ -307,11 +348,11 @@ send_again(struct xlator *xl, struct call_stack *stk)
 static xl_verdict
 hard_any(struct xlator *xl, struct call_stack *stk)
 {
-    const struct hard *h = xl->private;
+    struct hard *h = xl->private;
 
     /* without a loss in sight a call fails as it would without this layer */
     if (has_to_wait(h, stk) && is_within_time(h))
-        return send_first(xl, stk);
+        return root_answer(h, stk) ? XL_DONE : send_first(xl, stk);
     return send_on(xl, stk, false);
 }
 
@@ -401,10 +442,14 @@ hard_replied(struct frame *f, struct call_stack *stk)
     struct hard *h = f->xl->private;
     bool is_repeated = f->local.u64[OF_TRIES];
 
-    if (stk->reply.op_ret >= 0)
+    if (stk->reply.op_ret >= 0) {
+        root_learn(h, stk);
         return XL_PASS;
+    }
     if (stk->reply.op_errno == ENOTCONN && atomic_load(&h->has_gained))
         note_loss(h);
+    if (stk->reply.op_errno == ENOTCONN && root_answer(h, stk))
+        return XL_PASS;
     if (stk->reply.op_errno == ENOTCONN)
         return kind_of(&stk->call) != KIND_ONCE && hard_hold(h, stk, send_again) ? XL_OWNED : XL_PASS;
     /* a subvolume was lost meanwhile: the answer says nothing about its names */

@@ -36,6 +36,8 @@ lose(struct xlator *xl, struct call_stack *stk)
     last_flags = stk->call.flags;
     if (atomic_fetch_sub(&losses, 1) > 0)
         return -ENOTCONN;
+    if (stk->call.fop == FOP_stat && !then)
+        stk->reply.stat = (struct iatt){.gfid = found, .mode = S_IFDIR | 0751};
     if (stk->call.fop == FOP_create && !(stk->call.flags & O_EXCL))
         return bench_succeed(xl, stk);
     return then ? -then : bench_succeed(xl, stk);
@@ -310,6 +312,46 @@ START_TEST(an_exclusive_xattr_waits_only_before_it_is_sent)
 }
 END_TEST
 
+static struct bench_call *
+root_call(enum fop fop)
+{
+    struct bench_call *call = bench_call(fop, NULL);
+
+    call->stk->call.loc.inode = inode_root(bench_graph.inodes);
+    return call;
+}
+
+/* So that umount(8) does not wait. */
+START_TEST(the_attributes_of_the_root_are_answered_while_no_brick_serves)
+{
+    found = gfid_root;
+    ck_assert_int_eq(bench_run(root_call(FOP_stat)), 0);
+    for (int is_told = 0; is_told < 2; is_told++) { /* the loss is first seen by the call, then known */
+        atomic_store(&losses, is_told ? 0 : 1);
+        if (is_told)
+            tell(CHILD_DOWN);
+        else
+            tell(CHILD_UP);
+        struct bench_call *call = root_call(FOP_stat);
+        bench_wind(call);
+        ck_assert_int_eq(bench_result(call), 0);
+        ck_assert_uint_eq(call->stk->reply.stat.mode, S_IFDIR | 0751);
+        bench_free(call);
+    }
+    ck_assert_int_eq(atomic_load(&calls), 2);
+    tell(CHILD_UP);
+    ck_assert_int_eq(bench_run(root_call(FOP_setattr)), 0); /* the known attributes are old now */
+    tell(CHILD_DOWN);
+    struct bench_call *call = root_call(FOP_stat);
+    bench_wind(call);
+    usleep(30000);
+    ck_assert(!bench_is_done(call));
+    tell(CHILD_UP);
+    ck_assert_int_eq(bench_result(call), 0);
+    bench_free(call);
+}
+END_TEST
+
 START_TEST(the_time_counts_from_the_loss)
 {
     bench_teardown();
@@ -361,6 +403,7 @@ test_suite(void)
     tcase_add_test(t, a_call_of_a_name_waits_for_all_subvolumes);
     tcase_add_test(t, an_exclusive_xattr_waits_only_before_it_is_sent);
     tcase_add_test(t, the_time_counts_from_the_loss);
+    tcase_add_test(t, the_attributes_of_the_root_are_answered_while_no_brick_serves);
     tcase_add_test(t, held_calls_end_with_the_mount);
     suite_add_tcase(s, t);
     return s;
