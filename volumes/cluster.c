@@ -22,13 +22,14 @@
 #include "volumes/cluster-identity.h"
 #include "volumes/cluster-jobs.h"
 #include "volumes/cluster-register.h"
+#include "volumes/heal-watch.h"
 #include "volumes/healer.h"
 #include "volumes/host-proof.h"
 #include "volumes/quota-hosts.h"
 #include "volumes/state-dir.h"
 #include "volumes/volumes.h"
 
-enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60 };
+enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60, HEAL_LOOK_S = 15 };
 
 static struct {
     const struct cluster_options *o; /* NULL: no store */
@@ -294,6 +295,8 @@ keeper_run(void *arg)
             note_store(err ? &why : NULL);
         if (!err && !was_removed)
             cluster_jobs_look();
+        if (beats % (HEAL_LOOK_S / KEEP_S) == 0)
+            heal_watch_look();
     } while (cluster_pause(KEEP_S));
     rcu_unregister_thread();
     return NULL;
@@ -1004,6 +1007,7 @@ cluster_stop(void)
     cluster_jobs_end();
     while (cluster.thread_count > 0)
         pthread_join(cluster.threads[--cluster.thread_count], NULL);
+    heal_watch_end();
     cluster_asks_drain();
     if (lease && !is_away && store_end_lease(cluster.store, lease, &why))
         log_event(LOG_WARNING, NULL, "host-lease-stays", "%s", why.wrong);

@@ -77,6 +77,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/clear-locks.h \
 	volumes/front.c \
 	volumes/front.h \
+	volumes/heal-watch.c \
+	volumes/heal-watch.h \
 	volumes/healer.c \
 	volumes/healer.h \
 	volumes/verb-heal.c \

@@ -78,6 +78,15 @@ no job|job stop 77
 |job stop
 |upgrade --roling
 |host add
+no authority|host add h4 10.9.0.14
+cannot be the name|host add h,4 10.9.0.14
+|host add h4
+neither etcd|store move etc://10.9.0.1:2379 h2
+a host of a store needs a name|store move etcd://10.9.0.1:2379
+the volumes are in the store|store move etcd://10.9.0.1:2379 h2
+has another host|store move /tmp/none
+|export gluster /tmp/none
+|tls take
 |store imprt x
 EOT
 t "neither the store nor a brick has changed" diff "$T/before" <(all)
