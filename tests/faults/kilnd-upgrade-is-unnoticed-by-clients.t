@@ -40,6 +40,18 @@ pid=$front_pid
 for ((i = 1; i <= upgrades; i++)); do
     t "upgrade $i" kiln upgrade
 done
+# The unit's command, with the paths of this build.
+reload() {
+    sed -n "s,^ExecReload=/bin/sh -c '\(.*\)'$,\1,p" "$source_dir/debian/kiln.kilnd.service" |
+        sed "s,/usr/sbin/kilnd,$1,; s,kiln upgrade,'$KILN' upgrade," >"$T/reload" && MAINPID=$pid /bin/sh "$T/reload"
+}
+count_upgrades() {
+    grep -c '\[upgraded\]' "$T/log/kilnd.log"
+}
+t "a reload of the unit without a new program" reload "$(readlink "/proc/$pid/exe")"
+is "$(count_upgrades)" "$upgrades" "that reload upgrades nothing"
+t "a reload of the unit after the program's file has changed" reload /bin/false
+is "$(count_upgrades)" $((upgrades + 1)) "that reload upgrades kilnd"
 t_not "a program that does not start is refused" kiln upgrade /bin/false
 t_not "a program that is no kilnd is refused" kiln upgrade /bin/echo
 printf '#!/bin/sh\necho kiln-saved-state 99\n' >"$T/other"

@@ -30,8 +30,8 @@ if [[ -z ${KILN_DEBS:-} ]]; then
     t "dpkg-buildpackage makes the packages" build
     t "lintian finds no error" bash -c "cd '$debs' && lintian --allow-root --fail-on error ./*.changes"
 fi
-[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 4 ]] ||
-    { echo "Bail out! not four packages in $debs"; exit 1; }
+[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 5 ]] ||
+    { echo "Bail out! not five packages in $debs"; exit 1; }
 
 # ---- the machine -----------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ contents='cd /srv && find . -path "*/.glusterfs" -prune -o -printf "%p %y %m %u\
     -print0 | sort -z | xargs -0 sha256sum; getfattr -d -m . -e hex b1 b2 b3 b4'
 t "apt removes kiln" inside 'apt-get remove -y kiln && ! systemctl is-active kilnd'
 before=$(inside "$contents" 2>&1)
-t "apt purges all packages" inside 'apt-get purge -y kiln kiln-client libkiln-mempool1 libkiln-mempool-dev'
+t "apt purges all packages" inside 'apt-get purge -y kiln kiln-client libkiln-gfapi libkiln-mempool1 libkiln-mempool-dev'
 is "$(inside "$contents" 2>&1)" "$before" "the bricks are unchanged after the purge"
 is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "the bricks are not empty"
 t "the purge leaves only the volume's description" inside '! ls /etc/kiln /etc/logrotate.d/kiln* /var/log/kiln \

@@ -46,8 +46,8 @@ build() {
         DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b'
 }
 [[ -n ${KILN_DEBS:-} ]] || t "dpkg-buildpackage makes the packages on Debian 13" build
-[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 4 ]] ||
-    { echo "Bail out! not four packages in $debs"; exit 1; }
+[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 5 ]] ||
+    { echo "Bail out! not five packages in $debs"; exit 1; }
 
 # ---- the machine -----------------------------------------------------------------------------
 
