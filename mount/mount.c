@@ -974,7 +974,7 @@ thaw_until(const struct mount *end)
     }
 }
 
-/* 0, or -EBUSY: the mount's thread works, so the mount comes, changes or goes. */
+/* 0, or -EAGAIN: the mount's thread works, so the mount comes, changes or goes. */
 static int
 stop_mount(struct mount *m, char *why, size_t why_size)
 {
@@ -1036,9 +1036,14 @@ mounts_freeze(unsigned ms, char *why, size_t why_size)
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     uint64_t deadline = clock_mono_ns() + ms * 1000000ull;
 
-    pthread_mutex_lock(&list_lock);
-    int err = stop_all(why, why_size), result = 0;
+    int err, result = 0;
 
+    pthread_mutex_lock(&list_lock);
+    while ((err = stop_all(why, why_size)) == -EAGAIN && clock_mono_ns() < deadline) {
+        mounts_thaw(); /* the work of a mount's thread may need the lock */
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&list_lock);
+    }
     while (!err && (result = look_at_all(why, why_size)) == 0) {
         if (clock_mono_ns() > deadline)
             err = -EBUSY;
