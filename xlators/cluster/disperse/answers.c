@@ -156,6 +156,18 @@ answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, 
     return 0;
 }
 
+int
+answers_too_few(const struct ec_op *op, const struct fan *f)
+{
+    if (children_count(fan_done(f)) >= op->d->data)
+        return -EIO; /* they have done it in different ways */
+    for_each_child (i, f->sent) {
+        if (f->ret[i] == -ESTALE || f->ret[i] == -ENOENT)
+            return -ESTALE;
+    }
+    return -EIO;
+}
+
 bool
 answers_show_waiter(const struct fan *f, child_set set)
 {

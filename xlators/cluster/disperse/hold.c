@@ -209,11 +209,8 @@ lock_error(const struct ec_op *op, const struct fan *f)
 
     if (ret < 0 && children_count(winner) > op->d->redundancy)
         return ret;
-    for_each_child (i, f->sent) {
-        if (f->ret[i] == -ESTALE || f->ret[i] == -ENOENT)
-            return -ESTALE;
-    }
-    return ret == -ENOTCONN ? -ENOTCONN : -EIO;
+    int err = answers_too_few(op, f);
+    return err == -EIO && ret == -ENOTCONN ? -ENOTCONN : err;
 }
 
 child_set
@@ -236,7 +233,7 @@ ec_locks_take(const struct ec_op *op, struct inode *inode, const char *domain, c
     bool may_wait = taken && children_count(has | taken) >= op->d->data;
     bool is_enough = !taken && children_count(has) >= op->d->data;
     if (!may_wait && !is_enough)
-        *err = taken ? -EIO : lock_error(op, &f);
+        *err = taken ? answers_too_few(op, &f) : lock_error(op, &f);
     fan_end(&f);
     if (is_enough)
         return has;
@@ -419,7 +416,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f, const struct
 
     h->is_split = ret == -EIO && children_count(fan_done(f)) > op->d->data;
     if (ret < 0)
-        return ret;
+        return ret == -EIO ? answers_too_few(op, f) : ret;
     const struct dict *d = f->stk[child_first(good)]->reply.dict;
     if (S_ISREG(h->inode->type)) {
         const struct dict_pair *config = dict_find_text(d, "trusted.ec.config");
@@ -470,7 +467,7 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
 
         ec_blame(h, f.sent & ~done);
         if (children_count(done) < op->d->data)
-            err = -EIO;
+            err = answers_too_few(op, &f);
     }
     for (unsigned w = 0; w < 2; w++)
         h->is_dirty[w] |= fan_done(&f) && x.dirty[w];

@@ -134,7 +134,7 @@ ask_for_fragments(struct ec_op *op, struct fan *f, const struct fragment_read *r
         if (children_count(same) >= d->data)
             break;
         if (!(from & ~f->sent))
-            return -EIO;
+            return answers_too_few(op, f);
         fan_again(f);
     }
     *out = choose_children(d, same, first, d->data);

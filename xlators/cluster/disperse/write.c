@@ -186,6 +186,8 @@ send_fragments(struct ec_op *op, struct stripe_write *w)
     if (ec_ask(&f, op, to, stripe_write_make, w))
         return -ENOMEM;
     child_set good = answers_judge(op, &f, false, &ret);
+    if (ret == -EIO)
+        ret = answers_too_few(op, &f);
     if (ret >= 0 && ret % CODEC_CHUNK) {
         good = 0;
         ret = -EIO;
