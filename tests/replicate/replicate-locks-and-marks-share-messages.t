@@ -54,7 +54,7 @@ write_files late
 t "so does the RELEASE of the file before" joined_is late $((6 * files - 6)) $((6 * files))
 mount_end "$kiln"
 # The calls of LOOKUP, CREATE, lock and mark, WRITE, mark and unlock, UNLINK; the locks on names are shared.
-mount_kiln v "$kiln"
+mount_kiln v "$kiln" --xlator-option='*.release-wait-ms=20'
 records_now() {
     echo $(($(count_rpcs "${mount_pid[$kiln]}") - $(count_joined "${mount_pid[$kiln]}")))
 }

@@ -64,7 +64,7 @@ static const struct option client_options[] = {
     OPT_BOOL(struct client_conf, local_socket, "local-socket", "on"),
     OPT_BOOL(struct client_conf, inside, "inside", "off"),
     OPT_BOOL(struct client_conf, compound, "compound", "on"),
-    OPT_INT(struct client_conf, release_wait_ms, "release-wait-ms", "20", 0, 60000),
+    OPT_INT(struct client_conf, release_wait_ms, "release-wait-ms", "0", 0, 60000),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
     TLS_OPTIONS(struct client_conf, tls),
     OPT_IGNORED("event-threads"),
