@@ -16,7 +16,9 @@
  *                   sent again
  *      of a name    sent again. An answer that says "that is done already" (EEXIST, or ENOENT for a removal)
  *                   is checked: the name must lead to the object that the call was to make or move, which its
- *                   gfid tells. Then the call has succeeded
+ *                   gfid tells. Then the call has succeeded. A RENAME that succeeds at a later try may have
+ *                   met both names of one file, left by the first try: RENAME does nothing then, so the
+ *                   layer looks the old name up, and removes it if it still leads to the file
  *      an append    the file's size tells. Still as before the call: sent again. Larger by the call's bytes,
  *                   and the mtime is the time that the call carried (features/utime): done. Else it fails
  *      of the rest  an exclusive xattr, a removal of an xattr: fails, because no later look tells whether the
@@ -25,10 +27,11 @@
  * The attributes of the root are answered from the last reply while no brick serves: umount(8) asks for them,
  * and an operator who has stopped a volume must be able to unmount it.
  *
- * Deaths: the layer sends no message of its own but LOOKUP and FSTAT, and keeps nothing on bricks. A mount
- * that dies while calls are held leaves the same state as a mount that dies in the middle of these calls;
- * replicate's marks lead the healer. A call of a name that is sent again runs the whole transaction of
- * replicate and distribute again, under their locks.
+ * Deaths: the layer sends no message of its own but LOOKUP, FSTAT and that UNLINK, and keeps nothing on
+ * bricks. A mount that dies before that UNLINK leaves the file with both names. A mount that dies while calls
+ * are held leaves the same state as a mount that dies in the middle of these calls; replicate's marks lead
+ * the healer. A call of a name that is sent again runs the whole transaction of replicate and distribute
+ * again, under their locks.
  *
  * Another client may act between the two tries. It can remove the name that the first try has made, or make
  * the name that the first try has removed; then the second try acts on the other client's change as if the
@@ -414,26 +417,101 @@ name_looked_up(struct call_stack *look)
     call_stack_unwind(stk);
 }
 
+/* A call of the layer's own about a name, whose reply `ended` gets. `stk` is its owner. */
+static struct call_stack *
+name_call_new(void (*ended)(struct call_stack *), struct call_stack *stk, enum fop fop, const struct loc *loc)
+{
+    struct call_stack *own = call_stack_new(ended, stk);
+
+    if (!own)
+        return NULL;
+    own->caller = stk->caller;
+    own->call.fop = fop;
+    own->call.loc = (struct loc){.parent = inode_ref(loc->parent), .name = loc->name};
+    /* so that distribute looks where the object is, too */
+    if (stk->call.loc.inode && (stk->call.fop == FOP_link || stk->call.fop == FOP_rename))
+        own->call.loc.inode = inode_ref(stk->call.loc.inode);
+    own->call.name = loc->name;
+    own->call.pargfid = loc->parent->gfid;
+    return own;
+}
+
 static bool
 look_name_up(struct xlator *xl, struct call_stack *stk)
 {
     bool is_second = stk->call.fop == FOP_link || stk->call.fop == FOP_rename;
     const struct loc *loc = is_second ? &stk->call.loc2 : &stk->call.loc;
     struct gfid gfid = gfid_if_done(&stk->call);
-    struct call_stack *look =
-        gfid_is_null(&gfid) || !loc->parent ? NULL : call_stack_new(name_looked_up, stk);
+    struct call_stack *look = gfid_is_null(&gfid) || !loc->parent
+                                  ? NULL
+                                  : name_call_new(name_looked_up, stk, FOP_lookup, loc);
 
     if (!look)
         return false;
-    look->caller = stk->caller;
-    look->call.fop = FOP_lookup;
-    look->call.loc = (struct loc){.parent = inode_ref(loc->parent), .name = loc->name};
-    if (is_second && stk->call.loc.inode) /* so that distribute looks where the object is, too */
-        look->call.loc.inode = inode_ref(stk->call.loc.inode);
-    look->call.name = loc->name;
-    look->call.pargfid = loc->parent->gfid;
     call_stack_wind_below(look, xl);
     return true;
+}
+
+/* The removal of the old name of the RENAME that owns `removal` has ended. */
+static void
+old_name_removed(struct call_stack *removal)
+{
+    struct call_stack *stk = removal->owner;
+    int err = removal->reply.op_ret < 0 ? removal->reply.op_errno : 0;
+
+    call_stack_free(removal);
+    if (err == ENOTCONN)
+        call_stack_answer(stk, send_again(stk->xl, stk));
+    else if (err && err != ENOENT && err != ESTALE)
+        call_stack_answer(stk, -err);
+    else
+        call_stack_unwind(stk);
+}
+
+/* A RENAME has succeeded at a later try. `look` is the LOOKUP of its old name. */
+static void
+old_name_looked_up(struct call_stack *look)
+{
+    struct call_stack *stk = look->owner;
+    struct xlator *xl = stk->xl;
+    bool is_lost = look->reply.op_ret < 0 && look->reply.op_errno == ENOTCONN;
+    bool is_left = look->reply.op_ret >= 0 && !S_ISDIR(look->reply.stat.mode) &&
+                   gfid_equal(&look->reply.stat.gfid, &stk->call.loc.inode->gfid);
+    struct call_stack *removal =
+        is_left ? name_call_new(old_name_removed, stk, FOP_unlink, &stk->call.loc) : NULL;
+
+    call_stack_free(look);
+    if (is_lost)
+        call_stack_answer(stk, send_again(xl, stk));
+    else if (is_left && !removal)
+        call_stack_answer(stk, -ENOMEM);
+    else if (removal)
+        call_stack_wind_below(removal, xl);
+    else
+        call_stack_unwind(stk);
+}
+
+static bool
+is_one_name(const struct fop_call *c)
+{
+    return c->loc.parent == c->loc2.parent && c->loc.name && c->loc2.name &&
+           strcmp(c->loc.name, c->loc2.name) == 0;
+}
+
+/* Looks whether a RENAME that has succeeded at a later try has left the old name. */
+static xl_verdict
+old_name_check(struct xlator *xl, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+
+    if (!c->loc.inode || !c->loc.parent || S_ISDIR(c->loc.inode->type) || is_one_name(c))
+        return XL_PASS;
+    struct call_stack *look = name_call_new(old_name_looked_up, stk, FOP_lookup, &c->loc);
+
+    if (!look)
+        return -ENOMEM;
+    call_stack_wind_below(look, xl);
+    return XL_OWNED;
 }
 
 static xl_verdict
@@ -444,7 +522,7 @@ hard_replied(struct frame *f, struct call_stack *stk)
 
     if (stk->reply.op_ret >= 0) {
         root_learn(h, stk);
-        return XL_PASS;
+        return is_repeated && stk->call.fop == FOP_rename ? old_name_check(f->xl, stk) : XL_PASS;
     }
     if (stk->reply.op_errno == ENOTCONN && atomic_load(&h->has_gained))
         note_loss(h);

@@ -17,6 +17,7 @@ static int then;
 static struct gfid found;
 static struct iatt end; /* FSTAT finds it */
 static uint32_t last_flags;
+static enum fop last_fop;
 
 static xl_verdict
 lose(struct xlator *xl, struct call_stack *stk)
@@ -34,6 +35,7 @@ lose(struct xlator *xl, struct call_stack *stk)
     }
     atomic_fetch_add(&calls, 1);
     last_flags = stk->call.flags;
+    last_fop = stk->call.fop;
     if (atomic_fetch_sub(&losses, 1) > 0)
         return -ENOTCONN;
     if (stk->call.fop == FOP_stat && !then)
@@ -233,6 +235,46 @@ START_TEST(a_rename_is_done_if_the_new_name_leads_to_the_object)
 }
 END_TEST
 
+static struct bench_call *
+rename_call(const char *new_name)
+{
+    struct bench_call *call = name_call(FOP_rename, &others);
+
+    call->stk->call.loc.inode = bench_inode("f", 7, S_IFREG);
+    call->stk->call.loc2 = (struct loc){.parent = inode_root(bench_graph.inodes), .name = new_name};
+    return call;
+}
+
+START_TEST(a_repeated_rename_leaves_no_old_name)
+{
+    static const struct {
+        bool is_lost, leads_to_file;
+        const char *to;
+        int calls;
+        enum fop last;
+    } cases[] = {
+        {true, true, "g", 3, FOP_unlink},
+        {true, false, "g", 2, FOP_rename},
+        {true, true, "f", 2, FOP_rename}, /* the old name is the new name */
+        {false, true, "g", 1, FOP_rename},
+    };
+
+    tell(CHILD_SOME_DOWN);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bench_call *call = rename_call(cases[i].to);
+
+        found = cases[i].leads_to_file ? call->stk->call.loc.inode->gfid : others;
+        atomic_store(&calls, 0);
+        atomic_store(&losses, cases[i].is_lost);
+        bench_wind(call);
+        ck_assert_int_eq(bench_result(call), 0);
+        ck_assert_int_eq(atomic_load(&calls), cases[i].calls);
+        ck_assert_int_eq(last_fop, cases[i].last);
+        bench_free(call);
+    }
+}
+END_TEST
+
 /* Returns the result of an append of 10 bytes at 100, whose connection is lost in flight. */
 static int
 lost_append(struct inode *inode)
@@ -399,6 +441,7 @@ test_suite(void)
     tcase_add_test(t, a_file_that_the_first_try_has_created_is_opened);
     tcase_add_test(t, a_removal_that_is_done_already_has_succeeded);
     tcase_add_test(t, a_rename_is_done_if_the_new_name_leads_to_the_object);
+    tcase_add_test(t, a_repeated_rename_leaves_no_old_name);
     tcase_add_test(t, an_append_is_sent_again_unless_the_end_shows_it);
     tcase_add_test(t, a_call_of_a_name_waits_for_all_subvolumes);
     tcase_add_test(t, an_exclusive_xattr_waits_only_before_it_is_sent);
