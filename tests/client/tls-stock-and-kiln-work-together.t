@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A brick and a mount with TLS work together, whichever of them is the stock program's. A side that speaks TLS with a
-# side that does not gets an error at once: kiln-mount ends with the reason, the stock client answers ENOTCONN.
+# The bricks of a distributed replicated volume and a mount with TLS work together, whichever of them are the stock
+# program's. A side that speaks TLS with a side that does not gets an error at once: kiln-mount ends with the reason,
+# the stock client answers ENOTCONN.
 # Covers: rpc/transport/tls.c, rpc/transport/tls-config.c, xlators/protocol/server/door.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -18,7 +19,7 @@ mapfile -t server_tls < <(tls_options v-server server)
 mapfile -t client_tls < <(tls_options 'v-client-*' client)
 mnt=$T/mnt
 
-volume_new v 1x1
+volume_new v 2x2
 daemon() {
     volume_daemons v
 }
@@ -61,7 +62,7 @@ stock_is_refused() {
 kiln_is_refused() {
     local words
     mapfile -t words < <(client_words "$1")
-    volfile_id=${volume_id[v]} volfile_bare v $(volume_specs v) >"$T/refused.vol"
+    volume_client_volfile v plain >"$T/refused.vol"
     mkdir -p "$mnt"
     fails_with "$2" timeout 20 "$KILN_MOUNT" -f "$T/refused.vol" -l "$T/log/refused.log" "${words[@]}" "$mnt"
 }

@@ -3,7 +3,8 @@
 #
 # kilnd, kiln-mount and kiln-heal give up capabilities and install a filter of system calls, in all threads. Code that runs
 # in kilnd (sandbox-preload.c) gets EPERM for other calls, the log has the name of the call, and the brick serves on. Hook
-# scripts run, with the rights that kilnd keeps. --sandbox=off and log change nothing for any call.
+# scripts run, with the rights that kilnd keeps. --sandbox=off and log change nothing for any call. A glusterd's kilnd has
+# the same sandbox.
 # Covers: glusterfsd/sandbox.c, glusterfsd/sandbox-calls.c, libglusterfs/event/spawner.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -140,3 +141,18 @@ front_stop
 echo 'sandbox = maybe' >"$T/kilnd.conf"
 t "a wrong mode is refused with the line" fails_with "kilnd.conf:1: sandbox = maybe: expected on, off or log" \
     "$KILND" --state="$T/state" --config="$T/kilnd.conf"
+
+# A glusterd starts kilnd with no option about the sandbox.
+LD_PRELOAD=$T/preload.so ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 glusterd_bricks_start
+gl_create g 1x1 >/dev/null
+t "a volume of glusterd starts" gl volume start g
+is_confined "$(glusterd_brick_pids)" "$of_kilnd" "each thread of a glusterd's kilnd has the capabilities of a brick and a filter"
+gl_mount g "$mnt"
+for name in unshare mount execve; do
+    is "$(call_of_kilnd $name)" "Operation not permitted" "$name(2) is refused in a glusterd's kilnd"
+done
+t "the log of glusterd's brick names the call" wait_for 60 "the line" \
+    grep -qE 'system call unshare .*was refused.*sandbox-refused' /var/log/glusterfs/bricks/*.log
+t "the brick of glusterd serves on" bash -c "echo data >'$mnt/file' && grep -q data '$mnt/file'"
+umount "$mnt"
+gl volume stop g >/dev/null

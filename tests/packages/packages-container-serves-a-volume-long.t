@@ -136,6 +136,14 @@ work() {
     cd /
     return "$status"
 }
+# Beside the filters of the container's runtime, which a program inside has, too.
+has_a_filter() {
+    local of_kilnd of_others
+    of_kilnd=$(inside awk '$1 == "Seccomp_filters:" { print $2 }' /proc/1/status)
+    of_others=$(inside awk '$1 == "Seccomp_filters:" { print $2 }' /proc/self/status)
+    echo "kilnd: $of_kilnd, other programs: $of_others"
+    [[ $of_kilnd -eq $((of_others + 1)) ]]
+}
 serves() {
     inside kiln --json status demo | grep -oE '"online": *true' | wc -l | grep -qx 2
 }
@@ -145,6 +153,7 @@ t "kilnd answers in the container" until_true 120 inside kiln list
 t "kilnd does not run as root" is_user
 t "kilnd has only the named capabilities" has_only_wanted
 t "kilnd has a sandbox of its own in the container" inside grep -E '^NoNewPrivs:[[:space:]]1$' /proc/1/status
+t "kilnd has a filter of system calls in the container" has_a_filter
 t "kiln creates a volume in the container" inside kiln volume create demo replica 2 /bricks/b1 /bricks/b2
 t "kiln starts the volume" inside kiln volume start demo
 t "the stock client mounts the volume" mount -t glusterfs localhost:/demo "$dir/mnt"

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
+#
+# The commands of doc/security.md, "Volumes over untrusted networks", run unchanged, except for the volume's name: those
+# for volumes of a glusterd, then those for volumes of kilnd's own. Afterwards mounts of both kinds work with TLS, and a
+# mount without a certificate is refused.
+# Covers: doc/security.md, cli/tls.c, xlators/protocol/server/door.c
+
+. "$(dirname "$0")/../lib/kiln.sh"
+
+[[ -x $KILN_MOUNT ]] || skip_all "there is no $KILN_MOUNT: build first"
+[[ $BRICKD == kiln ]] || skip_all "the manual is Kiln's"
+
+# The folders that the commands write, for this script alone; openssl(1) reads its configuration there.
+cp /etc/ssl/openssl.cnf "$T/openssl.cnf"
+for folder in /usr/lib/ssl /etc/ssl /root; do
+    mount -t tmpfs kiln-test "$folder"
+done
+cp "$T/openssl.cnf" /usr/lib/ssl
+cp "$T/openssl.cnf" /etc/ssl
+mkdir -p /etc/kiln
+mount -t tmpfs kiln-test /etc/kiln
+
+# The Nth block of commands of the section, for the volume v.
+block() {
+    awk -v wanted="$1" '
+        /^## / { inside = $0 == "## Volumes over untrusted networks" }
+        inside && /^    / { if (!was) n++; if (n == wanted) print substr($0, 5) }
+        { was = /^    / }' "$source_dir/doc/security.md" | sed 's/\<VOL\>/v/g'
+}
+
+paste_block() { # N: in a shell as an operator's
+    block "$1" >"$T/commands"
+    [[ -s $T/commands ]] && (cd "$T/work" && PATH=$T/bin:$PATH bash -e "$T/commands")
+}
+
+mkdir "$T/work" "$T/bin" "$T/stock" "$T/kiln"
+# gluster asks before a stop: an operator says y.
+printf '#!/bin/bash\nexec %q --mode=script "$@"\n' "$(command -v gluster)" >"$T/bin/gluster"
+chmod +x "$T/bin/gluster"
+ln -s "$(dirname "$KILND")/kiln" "$T/bin/kiln"
+
+without_certificates() {
+    fails_with "TLS" unshare -m bash -c 'mount -t tmpfs none /usr/lib/ssl; mount -t tmpfs none /etc/ssl
+        exec timeout 30 "$@"' - "$KILN_MOUNT" -s "$1" --volfile-id v -l "$T/log/none.log" "$T/kiln"
+}
+
+glusterd_bricks_start
+gl_create v 1x2 >/dev/null
+gl volume start v >/dev/null
+t "the commands for volumes of a glusterd work" paste_block 1
+is "$(stat -c '%a %n' /usr/lib/ssl/glusterfs.key)" "600 /usr/lib/ssl/glusterfs.key" "only root can read the key"
+t_here "the bricks are online" wait_for 120 "the bricks" bricks_all_online v 2
+gl_mount v "$T/stock"
+t "a stock mount writes" bash -c "echo stock >'$T/stock/file'"
+t "kiln-mount mounts the volume" "$KILN_MOUNT" -s "$glusterd_host" --volfile-id v -l "$T/log/kiln.log" "$T/kiln"
+is "$(cat "$T/kiln/file")" stock "the Kiln mount reads the stock mount's file"
+t "the connection to a brick is encrypted" grep -qE 'TLS connection from .*CN=client1' /var/log/glusterfs/bricks/*.log
+umount "$T/kiln" "$T/stock"
+t "a mount without the certificate fails with the reason" without_certificates "$glusterd_host"
+gl volume stop v >/dev/null
+kill "$glusterd_pid"
+wait "$glusterd_pid" 2>/dev/null || true
+
+rm -f /usr/lib/ssl/glusterfs.* /etc/ssl/glusterfs.*
+front_start
+kiln create v replica 2 "$T/b1" "$T/b2" >/dev/null
+kiln start v
+t "the commands for volumes of kilnd's own work" paste_block 2
+is "$(cd /root/client1 && echo *)" "glusterfs.ca glusterfs.key glusterfs.pem" "client1 gets three files"
+t "kiln-mount mounts the volume with TLS" "$KILN_MOUNT" -s localhost --volfile-id v -l "$T/log/kiln.log" "$T/kiln"
+t "the Kiln mount writes" bash -c "echo kiln >'$T/kiln/file'"
+is "$(cat "$T/b1/file" "$T/b2/file" | xargs)" "kiln kiln" "both bricks have the file"
+umount "$T/kiln"
+t "a mount without a certificate fails with the reason" without_certificates localhost
+front_stop
