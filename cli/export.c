@@ -111,7 +111,8 @@ export_brick(const char *folder, const json_t *v, const json_t *brick, const cha
 static bool
 is_own_option(const char *key)
 {
-    return strncmp(key, "kiln.", 5) == 0 || strcmp(key, "ssl.min-version") == 0;
+    return strncmp(key, "kiln.", 5) == 0 || strcmp(key, "ssl.min-version") == 0 ||
+           strcmp(key, "ssl.check-host") == 0;
 }
 
 static void

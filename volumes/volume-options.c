@@ -192,6 +192,7 @@ static const struct volume_key table[] = {
     {"ssl.ec-curve", CLIENT, KEPT, STR("transport.socket.ssl-ec-curve", NULL)},
     {"ssl.certificate-depth", CLIENT, KEPT, INT("transport.socket.ssl-cert-depth", "1", 0, 100)},
     {"ssl.min-version", CLIENT, KEPT, ENUM("transport.socket.ssl-min-version", "1.2", min_tls_versions)},
+    {"ssl.check-host", CLIENT, KEPT, BOOL("transport.socket.ssl-check-host", "off")},
     {"client.tcp-user-timeout", CLIENT, WRITTEN, TIME("transport.tcp-user-timeout", "0", 0, 1013)},
     {"client.keepalive-time", CLIENT, WRITTEN, TIME("transport.socket.keepalive-time", "20", 1, 3600)},
     {"client.keepalive-interval", CLIENT, WRITTEN, TIME("transport.socket.keepalive-interval", "2", 1, 3600)},

@@ -28,6 +28,7 @@ struct identity {
 };
 
 struct wish {
+    const char *hosts; /* subjectAltName */
     const char *name, *usage; /* NULL: for any use */
     int from_days, to_days;   /* from now; both 0: ten days around now */
     bool is_authority;
@@ -63,6 +64,8 @@ make_identity(const struct wish *w, const struct identity *by)
     add_extension(i.cert, NID_basic_constraints, w->is_authority ? "critical,CA:TRUE" : "CA:FALSE");
     if (w->usage)
         add_extension(i.cert, NID_ext_key_usage, w->usage);
+    if (w->hosts)
+        add_extension(i.cert, NID_subject_alt_name, w->hosts);
     ck_assert_int_gt(X509_sign(i.cert, by ? by->key : i.key, EVP_sha256()), 0);
     return i;
 }
@@ -878,6 +881,45 @@ dial_fails(struct tls_config *config, struct listener *to, const char *words)
     dialler_fini(&dialler);
 }
 
+/* With ssl-check-host. */
+static const struct {
+    const char *hosts, *name, *called, *failure; /* `failure` NULL: accepted */
+} host_cases[] = {
+    {"DNS:h1,IP:127.0.0.1", "the server", "h1", NULL},
+    {"DNS:h1,IP:127.0.0.1", "the server", "127.0.0.1", NULL},
+    {"DNS:h1,IP:127.0.0.1", "the server", "h2", "(not h2, ssl-check-host)"},
+    {"DNS:h1,IP:127.0.0.1", "the server", "127.0.0.2", "(not 127.0.0.2, ssl-check-host)"},
+    {NULL, "h3", "h3", NULL}, /* as a certificate of stock */
+    {NULL, "h3", "h4", "CN=h3"},
+};
+enum { HOST_CASES = sizeof host_cases / sizeof host_cases[0] };
+
+START_TEST(the_dialler_compares_the_host_with_the_certificate)
+{
+    const struct wish wish = {.name = host_cases[_i].name, .hosts = host_cases[_i].hosts};
+    struct identity id = make_identity(&wish, &ca);
+
+    write_identity(&server_id, "client");
+    write_identity(&id, "server");
+    struct tls_config *config = tls_config_new(&(struct tls_files){.own_cert = in_dir("client.pem"),
+                                                                   .private_key = in_dir("client.key"),
+                                                                   .ca_list = in_dir("ca.pem"),
+                                                                   .host = host_cases[_i].called,
+                                                                   .depth = 1});
+
+    if (host_cases[_i].failure) {
+        dial_fails(config, listener, host_cases[_i].failure);
+    } else {
+        dial_with(config, listener);
+        wait_told(&reply_told);
+        hang_up();
+        ck_assert_str_eq(failure, "");
+    }
+    tls_config_unref(config);
+    identity_free(&id);
+}
+END_TEST
+
 START_TEST(the_dialler_says_which_certificate_of_the_server_is_bad)
 {
     const struct fault *f = &faults[_i];
@@ -945,6 +987,7 @@ tls_suite(void)
     suite_add_tcase(s, half);
     tcase_add_checked_fixture(own, setup, teardown);
     tcase_add_test(own, the_dialler_shakes_hands_and_exchanges_records);
+    tcase_add_loop_test(own, the_dialler_compares_the_host_with_the_certificate, 0, HOST_CASES);
     tcase_add_loop_test(own, the_dialler_says_which_certificate_of_the_server_is_bad, 0, FAULTS);
     tcase_add_test(own, the_dialler_says_why_the_server_refuses);
     tcase_add_test(own, a_plain_dialler_learns_that_the_peer_demands_tls);

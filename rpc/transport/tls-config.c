@@ -53,7 +53,7 @@ static const char *const file_words[FILE_COUNT] = {
 struct tls_config {
     struct refcount refs;
     char *files[FILE_COUNT]; /* NULL: none */
-    char *ciphers, *groups;
+    char *ciphers, *groups, *host;
     int depth, min_version;
     pthread_mutex_t lock; /* guards the members below; held while files are read */
     SSL_CTX *context;     /* NULL: not loaded yet */
@@ -117,6 +117,7 @@ tls_config_new(const struct tls_files *files)
     c->files[FILE_DH] = copy_text(files->dh_param, &is_short);
     c->ciphers = copy_text(files->cipher_list, &is_short);
     c->groups = copy_text(files->ec_curve, &is_short);
+    c->host = copy_text(files->host, &is_short);
     c->depth = (int)files->depth;
     c->min_version = version_numbers[files->min_version];
     if (!is_short)
@@ -141,6 +142,7 @@ tls_config_unref(struct tls_config *c)
         free(c->files[i]);
     free(c->ciphers);
     free(c->groups);
+    free(c->host);
     SSL_CTX_free(c->context);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -156,11 +158,18 @@ bool
 tls_config_is_same(const struct tls_config *a, const struct tls_config *b)
 {
     bool is_same = a->depth == b->depth && a->min_version == b->min_version &&
-                   is_same_text(a->ciphers, b->ciphers) && is_same_text(a->groups, b->groups);
+                   is_same_text(a->ciphers, b->ciphers) && is_same_text(a->groups, b->groups) &&
+                   is_same_text(a->host, b->host);
 
     for (unsigned i = 0; i < FILE_COUNT; i++)
         is_same = is_same && is_same_text(a->files[i], b->files[i]);
     return is_same;
+}
+
+const char *
+tls_config_host(const struct tls_config *c)
+{
+    return c->host;
 }
 
 /* ---- stamps ---------------------------------------------------------------------------------- */

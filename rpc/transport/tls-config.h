@@ -27,6 +27,7 @@ struct tls_files {
     const char *ec_curve;    /* one or more groups, separated by ':' */
     int64_t depth;           /* largest number of intermediates between a leaf and its authority */
     int min_version;         /* index into tls_versions: no older version is spoken */
+    const char *host;        /* name or address that the certificate of a dialled peer must have; NULL: any */
 };
 /* 1.2, 1.3, NULL. */
 extern const char *const tls_versions[];
@@ -40,6 +41,8 @@ struct tls_config *tls_config_ref(struct tls_config *c);
 void tls_config_unref(struct tls_config *c);
 /* True if both configs name the same files and values. */
 bool tls_config_is_same(const struct tls_config *a, const struct tls_config *b);
+/* The host of tls_files, lent as long as the config lives. */
+const char *tls_config_host(const struct tls_config *c);
 /* Loads the files, unless they are loaded and unchanged. 0 or -errno with a reason that names the file.
  * Reads files. */
 int tls_config_load(struct tls_config *c, struct reason *why);

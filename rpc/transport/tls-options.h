@@ -35,9 +35,9 @@ struct tls_options {
         "transport.socket.ssl-dh-param", "transport.socket.ssl-ec-curve", "transport.socket.ssl-cert-depth", \
         "transport.socket.ssl-min-version"
 
-/* As tls_config_new(). */
+/* As tls_config_new(). `host`: as in tls_files. */
 static inline struct tls_config *
-tls_options_config(const struct tls_options *o)
+tls_options_config(const struct tls_options *o, const char *host)
 {
     return tls_config_new(&(struct tls_files){.own_cert = o->own_cert,
                                               .private_key = o->private_key,
@@ -47,7 +47,8 @@ tls_options_config(const struct tls_options *o)
                                               .dh_param = o->dh_param,
                                               .ec_curve = o->ec_curve,
                                               .depth = o->depth,
-                                              .min_version = o->min_version});
+                                              .min_version = o->min_version,
+                                              .host = host});
 }
 
 #endif

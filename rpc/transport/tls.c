@@ -141,6 +141,8 @@ describe_verify_failure(struct tls *t, X509_STORE_CTX *ctx)
     } else if (cert && code == X509_V_ERR_CERT_NOT_YET_VALID) {
         validity_text(X509_get0_notBefore(cert), when);
         snprintf(extra, sizeof extra, " (before %s)", when);
+    } else if (code == X509_V_ERR_HOSTNAME_MISMATCH || code == X509_V_ERR_IP_ADDRESS_MISMATCH) {
+        snprintf(extra, sizeof extra, " (not %.40s, ssl-check-host)", tls_config_host(t->config));
     }
     make_printable(subject);
     make_printable(issuer);
@@ -407,6 +409,18 @@ tls_free(struct tls *t)
     free(t);
 }
 
+/* The certificate must have the name or the address of the called host. False: no memory. */
+static bool
+set_expected_host(struct tls *t)
+{
+    const char *host = tls_config_host(t->config);
+    X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
+
+    if (!host || X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1)
+        return true;
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1;
+}
+
 /* 0 or -errno: the failure is told. */
 static int
 open_ssl_locked(struct tls *t)
@@ -422,7 +436,8 @@ open_ssl_locked(struct tls *t)
     BIO *bio = bio_method ? BIO_new(bio_method) : NULL;
     t->ssl = SSL_new(context);
     SSL_CTX_free(context);
-    if (!bio || !t->ssl || SSL_set_ex_data(t->ssl, tls_index, t) != 1) {
+    if (!bio || !t->ssl || SSL_set_ex_data(t->ssl, tls_index, t) != 1 ||
+        (t->conn->is_dialled && !set_expected_host(t))) {
         BIO_free(bio);
         fail_locked(t, -ENOMEM, "no memory");
         return -ENOMEM;

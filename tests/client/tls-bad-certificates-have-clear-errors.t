@@ -64,6 +64,7 @@ mount_with() { # MNT VOL [NAME [CA]]
     mount_kiln "$vol" "$to" "${words[@]}"
 }
 
+more_words=() # of the command line
 mount_fails() { # TEXT VOL [NAME [CA]]
     local text=$1 vol=$2
     local -a words
@@ -71,7 +72,8 @@ mount_fails() { # TEXT VOL [NAME [CA]]
     # shellcheck disable=SC2046
     volfile_id=${volume_id[$vol]} volfile_bare "$vol" $(volume_specs "$vol") >"$T/fails.vol"
     mkdir -p "$other"
-    fails_with "$text" timeout 30 "$KILN_MOUNT" -f "$T/fails.vol" -l "$T/log/fails.log" "${words[@]}" "$other"
+    fails_with "$text" timeout 30 "$KILN_MOUNT" -f "$T/fails.vol" -l "$T/log/fails.log" "${words[@]}" \
+        "${more_words[@]}" "$other"
 }
 
 t_here "a mount with a good certificate is ready" mount_with "$mnt" v client
@@ -90,6 +92,10 @@ t "a certificate of another authority is named" mount_fails "CN=stranger): our c
 t "a self-signed certificate is named" mount_fails "CN=own)" v own
 t "a brick that the mount's authorities do not know is named" \
     mount_fails "certificate CN=server: its authority CN=ca: self-signed" v client strangers
+more_words=(--xlator-option 'v-client-*.transport.socket.ssl-check-host=on')
+t "with ssl-check-host the certificate of another host is named" \
+    mount_fails "CN=server, issued by CN=ca: IP address mismatch (not 127.0.0.1, ssl-check-host)" v client
+more_words=()
 t "a missing certificate file is named" mount_fails "$tls_dir/nobody.pem: No such file" v nobody
 t "a missing list of authorities is named" mount_fails "$tls_dir/none.ca: No such file" v client none
 tls_cert guest

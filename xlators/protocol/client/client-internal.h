@@ -30,6 +30,7 @@ struct client_conf {
     int transport;
     bool sends_gids, strict_locks, strips_o_direct, any_port, local_socket, inside, compound;
     struct tls_options tls;
+    bool checks_host; /* the brick's certificate must have the name or address `host` */
 };
 
 enum { HELD_BUCKETS = 32, RELEASES_LATE_MAX = 6 };

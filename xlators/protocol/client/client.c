@@ -67,6 +67,7 @@ static const struct option client_options[] = {
     OPT_INT(struct client_conf, release_wait_ms, "release-wait-ms", "0", 0, 60000),
     OPT_ENUM(struct client_conf, transport, "transport-type", "tcp", transports),
     TLS_OPTIONS(struct client_conf, tls),
+    OPT_BOOL(struct client_conf, checks_host, "transport.socket.ssl-check-host", "off"),
     OPT_IGNORED("event-threads"),
     OPT_IGNORED("tcp-window-size"),
     OPT_IGNORED("volfile-key"), /* for kadalu */
@@ -760,6 +761,13 @@ client_any(struct xlator *xl, struct call_stack *stk)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* NULL: connections are plain, or there is no memory. */
+static struct tls_config *
+tls_of(const struct client_conf *conf)
+{
+    return conf->tls.is_on ? tls_options_config(&conf->tls, conf->checks_host ? conf->host : NULL) : NULL;
+}
+
 static int
 client_init(struct xlator *xl, struct reason *why)
 {
@@ -775,7 +783,7 @@ client_init(struct xlator *xl, struct reason *why)
         free(c);
         return -ENOMEM;
     }
-    c->tls = conf->tls.is_on ? tls_options_config(&conf->tls) : NULL;
+    c->tls = tls_of(conf);
     int err = !conf->tls.is_on ? 0 : c->tls ? tls_config_load(c->tls, why) : -ENOMEM;
     if (err) {
         tls_config_unref(c->tls);
@@ -888,7 +896,7 @@ static void
 take_tls(struct client *c, struct brick_peer *peer)
 {
     const struct client_conf *conf = xlator_conf(c->xl);
-    struct tls_config *now = conf->tls.is_on ? tls_options_config(&conf->tls) : NULL;
+    struct tls_config *now = tls_of(conf);
     struct reason why = {""};
     bool is_same = now && c->tls ? tls_config_is_same(now, c->tls) : !now && !c->tls;
     int err = conf->tls.is_on && !now ? -ENOMEM : 0;

@@ -45,7 +45,7 @@ enter_tls_locked(const char *brick, struct tls_config *config, struct reason *wh
 int
 door_enter(const char *brick, const struct tls_options *tls, struct reason *why)
 {
-    struct tls_config *config = tls->is_on ? tls_options_config(tls) : NULL;
+    struct tls_config *config = tls->is_on ? tls_options_config(tls, NULL) : NULL;
     int err = !tls->is_on ? 0 : config ? tls_config_load(config, why) : -ENOMEM;
 
     pthread_mutex_lock(&door.lock);
