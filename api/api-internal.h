@@ -32,6 +32,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <urcu/list.h>
+
 #include "api/gfapi.h"
 #include "event/worker.h"
 #include "fs/fd.h"
@@ -84,6 +86,7 @@ struct glfs {
     bool has_news, is_refused, is_up;
     bool is_following, is_closing; /* a thread follows a new volfile; the volume ends */
     char *cwd;                     /* absolute, without a slash at the end; "": the root */
+    struct cds_list_head files;    /* all open files */
 };
 
 /* Pins the volume's graph. NULL with errno ENOTCONN: not initialised, or a child process. */
@@ -153,7 +156,8 @@ struct dir_batch;
 struct glfs_fd {
     atomic_uint refs; /* the program's, and one for each asynchronous call */
     struct glfs *fs;
-    struct fd *fd; /* a reference */
+    struct cds_list_head in_files; /* of the volume, under its lock */
+    struct fd *fd;                 /* a reference; NULL: the volume was closed before the file */
     char *path;    /* directory: absolute, for fchdir; NULL: file */
     /* the owner of locks; written while the program makes no other call of the file. len 0: the default */
     uint8_t owner[LK_OWNER_MAX];
@@ -170,6 +174,9 @@ struct glfs_fd *api_file_new(struct glfs *fs, struct fd *fd, const char *path);
 struct glfs_fd *api_file_ref(struct glfs_fd *fd);
 /* On a worker. */
 void api_file_unref(struct glfs_fd *fd);
+/* Drops the fds of the volume's open files and returns the number of files. The program may still close the
+ * files, and gets EBADF for all other calls. No call may be running. */
+unsigned api_files_abandon(struct glfs *fs);
 
 /* ---- attr.c ---------------------------------------------------------------------------------- */
 

@@ -206,8 +206,8 @@ read_entry(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dir
     int ret;
 
     *out = NULL;
-    if (!fd || !fd->fd->is_dir) {
-        errno = fd ? ENOTDIR : EBADF;
+    if (!fd || !fd->fd || !fd->fd->is_dir) {
+        errno = fd && fd->fd ? ENOTDIR : EBADF;
         return -1;
     }
     pthread_mutex_lock(&fd->position);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Open files. The last reference of an object drops its reference to the fd, and the fd's last reference
- * sends RELEASE to the bricks. The position of an object belongs to read, write and lseek alone. */
+ * sends RELEASE to the bricks. The position of an object belongs to read, write and lseek alone.
+ *
+ * Samba closes volumes before their last files. A file whose volume is closed keeps only its own memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,9 @@ api_file_new(struct glfs *fs, struct fd *fd, const char *path)
     f->fs = fs;
     f->fd = fd;
     pthread_mutex_init(&f->position, NULL);
+    pthread_mutex_lock(&fs->lock);
+    cds_list_add(&f->in_files, &fs->files);
+    pthread_mutex_unlock(&fs->lock);
     return f;
 }
 
@@ -36,11 +41,34 @@ api_file_unref(struct glfs_fd *fd)
 {
     if (atomic_fetch_sub_explicit(&fd->refs, 1, memory_order_acq_rel) != 1)
         return;
+    if (fd->fd) { /* else there is no volume any more */
+        pthread_mutex_lock(&fd->fs->lock);
+        cds_list_del(&fd->in_files);
+        pthread_mutex_unlock(&fd->fs->lock);
+    }
     fd_unref(fd->fd);
     dir_batch_free(fd->batch);
     pthread_mutex_destroy(&fd->position);
     free(fd->path);
     free(fd);
+}
+
+unsigned
+api_files_abandon(struct glfs *fs)
+{
+    struct glfs_fd *f, *next;
+    unsigned count = 0;
+
+    cds_list_for_each_entry_safe(f, next, &fs->files, in_files) {
+        fd_unref(f->fd);
+        dir_batch_free(f->batch);
+        f->fd = NULL;
+        f->fs = NULL;
+        f->batch = NULL;
+        count++;
+    }
+    CDS_INIT_LIST_HEAD(&fs->files);
+    return count;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -165,9 +193,10 @@ glfs_creat(struct glfs *fs, const char *path, int flags, mode_t mode)
 GFAPI struct glfs_fd *
 glfs_dup(struct glfs_fd *fd)
 {
-    struct glfs_fd *f = fd ? api_file_new(fd->fs, fd_ref(fd->fd), fd->path) : NULL;
+    bool is_open = fd && fd->fd;
+    struct glfs_fd *f = is_open ? api_file_new(fd->fs, fd_ref(fd->fd), fd->path) : NULL;
 
-    if (!fd)
+    if (!is_open)
         errno = EBADF;
     else if (!f)
         fd_unref(fd->fd); /* never the last one */
@@ -177,7 +206,7 @@ glfs_dup(struct glfs_fd *fd)
 GFAPI struct glfs *
 glfs_from_glfd(struct glfs_fd *fd)
 {
-    if (!fd)
+    if (!fd || !fd->fs)
         errno = EBADF;
     return fd ? fd->fs : NULL;
 }
@@ -229,6 +258,10 @@ glfs_close(struct glfs_fd *fd)
 {
     struct close_request q = {.fd = fd};
 
+    if (fd && !fd->fd) {
+        api_file_unref(fd);
+        return 0;
+    }
     return (int)request_run_on(&q.r, fd, close_go);
 }
 

@@ -227,9 +227,10 @@ is_range(off_t offset, off_t size)
 static bool
 is_open_for(const struct glfs_fd *fd, enum fop fop)
 {
-    uint32_t how = fd ? fd->fd->flags & O_ACCMODE : 0;
+    bool is_open = fd && fd->fd;
+    uint32_t how = is_open ? fd->fd->flags & O_ACCMODE : 0;
 
-    if (fd && (fop == FOP_readv ? how != O_WRONLY : how != O_RDONLY))
+    if (is_open && (fop == FOP_readv ? how != O_WRONLY : how != O_RDONLY))
         return true;
     errno = EBADF;
     return false;

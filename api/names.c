@@ -279,8 +279,8 @@ glfs_chdir(struct glfs *fs, const char *path)
 GFAPI int
 glfs_fchdir(struct glfs_fd *fd)
 {
-    if (!fd || !fd->path) {
-        errno = fd ? ENOTDIR : EBADF;
+    if (!fd || !fd->fd || !fd->path) {
+        errno = fd && fd->fd ? ENOTDIR : EBADF;
         return -1;
     }
     char *copy = strdup(fd->path);

@@ -251,7 +251,7 @@ request_run(struct request *r, struct glfs *fs, int64_t (*go)(struct request *r)
 static struct graph *
 pin_of_file(struct glfs_fd *fd)
 {
-    if (!fd) {
+    if (!fd || !fd->fd) {
         errno = EBADF;
         return NULL;
     }

@@ -56,6 +56,7 @@ glfs_new(const char *volume)
     fs->log_level = -1;
     pthread_mutex_init(&fs->lock, NULL);
     pthread_cond_init(&fs->changed, NULL);
+    CDS_INIT_LIST_HEAD(&fs->files);
     return fs;
 }
 
@@ -484,6 +485,11 @@ volume_down(void *arg)
     pthread_mutex_unlock(&fs->lock);
     if (g) {
         graph_drain(g);
+        unsigned left = api_files_abandon(fs);
+
+        if (left)
+            log_event(LOG_INFO, NULL, "gfapi-files-left", "volume %s is closed with %u open files",
+                      fs->volume, left);
         graph_free(g);
     }
     free(fs->text);

@@ -91,3 +91,6 @@ rm -f "$log"
 if [[ " ${missing[*]} " == *" glusterfs-server "* ]] && [[ -d /run/systemd/system ]]; then
     systemctl disable --now --quiet glusterd.service || true
 fi
+if [[ " ${missing[*]} " == *" samba "* ]] && [[ -d /run/systemd/system ]]; then
+    systemctl disable --now --quiet smbd.service nmbd.service || true
+fi

@@ -33,7 +33,8 @@ struct brick_peer {
     struct rpc_client *rpc;
     const struct brick_peer_ops *ops;
     void *arg;
-    struct arena texts; /* memory of all texts below */
+    char *texts; /* memory of all texts below */
+    size_t texts_used;
     const char *brick, *process_uuid, *process_name;
     struct brick_peer_text *pairs;
     unsigned pair_count;
@@ -336,7 +337,8 @@ peer_called(struct rpc_client *c, const struct rpc_call_head *head, struct xdr *
 static void
 peer_free(struct brick_peer *p)
 {
-    arena_release(&p->texts);
+    free(p->pairs);
+    free(p->texts);
     free(p);
 }
 
@@ -359,38 +361,56 @@ static const struct rpc_client_ops peer_rpc_ops = {.connected = peer_connected,
 
 /* ---- functions for the owner ----------------------------------------------------------------- */
 
-static const char *
-keep_text(struct brick_peer *p, const char *text, int *err)
+static size_t
+text_bytes(const char *text)
 {
-    const char *copy = text ? arena_dup(&p->texts, text, strlen(text)) : "";
-
-    if (!copy)
-        *err = -ENOMEM;
-    return copy;
+    return text ? strlen(text) + 1 : 0;
 }
 
+static size_t
+all_text_bytes(const struct brick_peer_options *o)
+{
+    size_t bytes = text_bytes(o->brick) + text_bytes(o->process_uuid) + text_bytes(o->process_name);
+
+    for (unsigned i = 0; i < o->text_count; i++)
+        bytes += text_bytes(o->texts[i].key) + text_bytes(o->texts[i].value);
+    return bytes;
+}
+
+/* all_text_bytes() has counted the text. */
+static const char *
+keep_text(struct brick_peer *p, const char *text)
+{
+    size_t bytes = text_bytes(text);
+
+    if (!bytes)
+        return "";
+    p->texts_used += bytes;
+    return memcpy(p->texts + p->texts_used - bytes, text, bytes);
+}
+
+/* The texts of a peer are one block: pooled chunks for them would double the memory of an idle peer. */
 static int
 copy_options(struct brick_peer *p, const struct brick_peer_options *o)
 {
-    int err = 0;
-
     if ((o->volume_id && strlen(o->volume_id) >= sizeof p->volume_id) ||
         strlen(o->process_uuid) > PROCESS_UUID_MAX)
         return -EINVAL;
     snprintf(p->volume_id, sizeof p->volume_id, "%s", o->volume_id ? o->volume_id : "");
     p->timeout_s = o->rpc.ping_timeout_s ? o->rpc.ping_timeout_s : LOGIN_TIMEOUT_S;
-    p->brick = keep_text(p, o->brick, &err);
-    p->process_uuid = keep_text(p, o->process_uuid, &err);
-    p->process_name = keep_text(p, o->process_name, &err);
-    p->pairs = arena_zalloc(&p->texts, (o->text_count + 1) * sizeof *p->pairs);
-    if (!p->pairs)
+    p->texts = malloc(all_text_bytes(o) + 1);
+    p->pairs = calloc(o->text_count + 1, sizeof *p->pairs);
+    if (!p->texts || !p->pairs)
         return -ENOMEM;
+    p->brick = keep_text(p, o->brick);
+    p->process_uuid = keep_text(p, o->process_uuid);
+    p->process_name = keep_text(p, o->process_name);
     for (unsigned i = 0; i < o->text_count; i++) {
-        p->pairs[i].key = keep_text(p, o->texts[i].key, &err);
-        p->pairs[i].value = keep_text(p, o->texts[i].value, &err);
+        p->pairs[i].key = keep_text(p, o->texts[i].key);
+        p->pairs[i].value = keep_text(p, o->texts[i].value);
     }
     p->pair_count = o->text_count;
-    return err;
+    return 0;
 }
 
 struct brick_peer *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include <check.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -70,6 +71,24 @@ START_TEST(calls_are_limited)
     }
     ck_assert_uint_eq(n, 128);
     ck_assert_ptr_nonnull(xid_take(&table));
+}
+END_TEST
+
+START_TEST(the_largest_table_finds_each_call)
+{
+    struct xid_table large;
+    unsigned n = 0;
+    bool was_late;
+
+    xid_table_init(&large, UINT_MAX);
+    for (struct xid_slot *s; (s = xid_take(&large)); n++) {
+        ck_assert_uint_eq(s->index, n);
+        xid_publish(s);
+        ck_assert_ptr_eq(xid_claim(&large, s->xid, &was_late), s);
+    }
+    ck_assert_uint_eq(n, XID_CALLS_MAX);
+    ck_assert(xid_is_full(&large));
+    xid_table_fini(&large);
 }
 END_TEST
 
@@ -235,6 +254,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_reply_finds_its_call_once);
     tcase_add_test(t, calls_are_limited);
+    tcase_add_test(t, the_largest_table_finds_each_call);
     tcase_add_test(t, an_expired_call_keeps_its_number);
     tcase_add_test(t, a_deadline_holds_when_the_ticks_wrap);
     tcase_add_test(t, waiting_and_expired_calls_can_be_claimed_at_the_end);

@@ -23,13 +23,29 @@ change_state(struct xid_slot *s, unsigned from, unsigned to, uint32_t xid)
     return atomic_compare_exchange_strong(&s->word, &was, slot_word(to, xid));
 }
 
+static unsigned
+block_of(unsigned index)
+{
+    unsigned above = index >> XID_FIRST_BITS;
+
+    return above ? 32 - (unsigned)__builtin_clz(above) : 0;
+}
+
+/* The index of the first slot of a block: also the number of slots in all blocks before. */
+static unsigned
+block_first(unsigned block)
+{
+    return block ? 1u << (XID_FIRST_BITS + block - 1) : 0;
+}
+
 /* NULL: no such slot. */
 static struct xid_slot *
 slot_at(struct xid_table *t, unsigned index)
 {
-    struct xid_slot *block = atomic_load_explicit(&t->blocks[index / XID_BLOCK], memory_order_acquire);
+    unsigned b = block_of(index);
+    struct xid_slot *block = atomic_load_explicit(&t->blocks[b], memory_order_acquire);
 
-    return block ? &block[index % XID_BLOCK] : NULL;
+    return block ? &block[index - block_first(b)] : NULL;
 }
 
 void
@@ -86,18 +102,18 @@ pop_free(struct xid_table *t)
 static struct xid_slot *
 add_block_locked(struct xid_table *t)
 {
-    unsigned made = atomic_load(&t->made);
-    struct xid_slot *block = made < t->max ? calloc(XID_BLOCK, sizeof *block) : NULL;
+    unsigned made = atomic_load(&t->made), b = block_of(made), count = block_first(b + 1) - made;
+    struct xid_slot *block = made < t->max ? calloc(count, sizeof *block) : NULL;
 
     if (!block)
         return NULL;
-    for (unsigned i = 0; i < XID_BLOCK; i++) {
+    for (unsigned i = 0; i < count; i++) {
         block[i].index = made + i;
         atomic_init(&block[i].next, made + i + 2);
     }
-    atomic_store_explicit(&t->blocks[made / XID_BLOCK], block, memory_order_release);
-    atomic_store(&t->made, made + XID_BLOCK);
-    push_free(t, &block[1], &block[XID_BLOCK - 1]);
+    atomic_store_explicit(&t->blocks[b], block, memory_order_release);
+    atomic_store(&t->made, made + count);
+    push_free(t, &block[1], &block[count - 1]);
     return block;
 }
 

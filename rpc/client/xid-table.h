@@ -14,8 +14,9 @@
  * thread that failed to send it. An expired call keeps its slot, and with it the xid, until the late reply
  * has come or can no longer come: an xid that the peer may still answer is never given to another call.
  *
- * Memory grows in blocks of XID_BLOCK slots with the number of concurrent calls, up to the maximum, and is
- * freed with the table. thread: any, without a lock except for growth. */
+ * Memory grows with the number of concurrent calls, up to the maximum, by blocks that double the table, and
+ * is freed with the table. A program may have thousands of tables with a call now and then, so the first
+ * block is small. thread: any, without a lock except for growth. */
 #ifndef KILN_RPC_XID_TABLE_H
 #define KILN_RPC_XID_TABLE_H
 
@@ -25,9 +26,9 @@
 #include <stdint.h>
 
 #define XID_INDEX_BITS 14
-#define XID_BLOCK 64
-#define XID_BLOCKS ((1u << XID_INDEX_BITS) / XID_BLOCK)
-#define XID_CALLS_MAX (XID_BLOCK * XID_BLOCKS)
+#define XID_FIRST_BITS 3 /* the first block has 1 << XID_FIRST_BITS slots */
+#define XID_BLOCKS (XID_INDEX_BITS - XID_FIRST_BITS + 1)
+#define XID_CALLS_MAX (1u << XID_INDEX_BITS)
 
 /* `cb`, `arg` and `what` belong to the thread that has taken or claimed the slot. */
 struct xid_slot {
@@ -49,10 +50,11 @@ struct xid_table {
     atomic_uint made;      /* number of existing slots */
     unsigned max;
     pthread_mutex_t grow; /* guards growth; taken alone */
-    _Atomic(struct xid_slot *) blocks[XID_BLOCKS];
+    _Atomic(struct xid_slot *) blocks[XID_BLOCKS]; /* of 8, 8, 16, 32 ... slots */
 };
 
-/* Makes a table for `max` concurrent calls, rounded up to whole blocks, at most XID_CALLS_MAX. */
+/* Makes a table for `max` concurrent calls, rounded up to a power of two of at least 8, at most
+ * XID_CALLS_MAX. */
 void xid_table_init(struct xid_table *t, unsigned max);
 /* Frees the table; no slot may be in use. */
 void xid_table_fini(struct xid_table *t);

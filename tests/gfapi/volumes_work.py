@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""volumes_work.py many LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times.
+"""volumes_work.py memory LOG COUNT: prints the memory of the process with one volume open, and with COUNT more.
+volumes_work.py left LOG: closes a volume before its files.
+volumes_work.py many LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times.
 volumes_work.py write LOG DIR: writes to a volume until DIR/stop exists, with the number of writes in DIR/count; reads all back."""
 import ctypes
+import errno
 import os
 import sys
 import threading
@@ -9,7 +12,7 @@ import time
 
 api = ctypes.CDLL("libgfapi.so.0", use_errno=True)
 size_t, long, pointer = ctypes.c_size_t, ctypes.c_long, ctypes.c_void_p
-for name in "new", "creat", "open":
+for name in "new", "creat", "open", "opendir":
     getattr(api, "glfs_" + name).restype = pointer
 for name in "pwrite", "pread":
     getattr(api, "glfs_" + name).restype = long
@@ -81,6 +84,32 @@ def many():
             break
         time.sleep(0.1)
     print("descriptors left:", process()[1] - before[1])
+
+
+def resident():
+    with open("/proc/self/status") as status:
+        return [int(line.split()[1]) for line in status if line.startswith("VmRSS:")][0]
+
+
+def memory():
+    volumes = [opened(b"v")]
+    before = resident()
+    volumes += [opened((b"v", b"w")[i % 2]) for i in range(int(sys.argv[3]))]
+    print("kB with one volume and with %d more: %d %d" % (len(volumes) - 1, before, resident()))
+    for fs in volumes:
+        must("fini", api.glfs_fini(fs) == 0)
+
+
+def left():
+    fs = opened(b"v")
+    fd = pointer(api.glfs_creat(fs, b"/left", os.O_RDWR, 0o600))
+    root = pointer(api.glfs_opendir(fs, b"/"))
+    must("write", api.glfs_pwrite(fd, b"x", size_t(1), long(0), 0, None, None) == 1)
+    must("fini", api.glfs_fini(fs) == 0)
+    ret = api.glfs_pwrite(fd, b"x", size_t(1), long(0), 0, None, None)
+    error = ctypes.get_errno()
+    must("a write after fini", ret == -1)
+    print("closed: %d %d, then: %s" % (api.glfs_closedir(root), api.glfs_close(fd), errno.errorcode[error]))
 
 
 def write():

@@ -16,3 +16,66 @@ with_kiln() {
 with_stock() {
     LD_LIBRARY_PATH='' "$@"
 }
+
+# smb_start LIBRARY VOLUME HOST [LINE...]    smbd serves the volume as the share `v`, with the library "kiln" or "stock";
+#                              the password of the user root is "secret". LINE is one of the share in smb.conf(5).
+# smb_stop                     ends smbd and its children
+# smb COMMAND                  smbclient runs the command on the share
+smb_port=4450
+smb_pid=
+
+smb_start() {
+    local library=$1 volume=$2 host=$3 dir=$T/smb-$1-$2
+    mkdir -p "$dir"/{private,lock,state,cache,run,rpc}
+    cat >"$dir/smb.conf" <<EOS
+[global]
+    server role = standalone server
+    smb ports = $smb_port
+    bind interfaces only = yes
+    interfaces = lo
+    disable spoolss = yes
+    load printers = no
+    server min protocol = NT1
+    client min protocol = NT1
+    private dir = $dir/private
+    lock directory = $dir/lock
+    state directory = $dir/state
+    cache directory = $dir/cache
+    pid directory = $dir/run
+    ncalrpc dir = $dir/rpc
+    log file = $T/log/smbd-$library-$volume.log
+[v]
+    path = /
+    read only = no
+    kernel share modes = no
+    vfs objects = glusterfs
+    glusterfs:volume = $volume
+    glusterfs:volfile_server = $host
+    glusterfs:logfile = $T/log/smbd-gfapi-$library-$volume.log
+    glusterfs:loglevel = 7
+$(printf '    %s\n' "${@:4}")
+EOS
+    smb_conf=$dir/smb.conf
+    printf 'secret\nsecret\n' | smbpasswd -c "$smb_conf" -L -s -a root >>"$T/log/smbpasswd.out" 2>&1
+    "with_$library" smbd -F --no-process-group -s "$smb_conf" >>"$T/log/smbd-$library-$volume.out" 2>&1 </dev/null &
+    smb_pid=$!
+    wait_for 240 "smbd to answer" smb_answers_or_ended
+    smb ls >/dev/null
+}
+
+smb_answers_or_ended() {
+    process_gone "$smb_pid" || smb ls
+}
+
+smb() {
+    smbclient -s "$smb_conf" -p "$smb_port" -U root%secret //localhost/v -c "$1" 2>>"$T/log/smbclient.err"
+}
+
+smb_stop() {
+    local pid=$smb_pid status=0
+    smb_pid=
+    kill -TERM "$pid"
+    wait_for 240 "smbd to end" process_gone "$pid"
+    wait "$pid" || status=$?
+    [[ $status -eq 0 ]] || { echo "smbd ended with status $status" >&2; return 1; }
+}

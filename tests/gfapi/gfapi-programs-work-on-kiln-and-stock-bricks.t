@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Debian's qemu-img, qemu-io and fio open volumes with Kiln's libgfapi: images are made, converted, compared, checked and verified,
-# on volumes of kilnd's bricks and of stock bricks. Errors of a volume that does not exist, and of a server that does not answer, reach
+# Debian's qemu-img, qemu-io, fio and Samba open volumes with Kiln's libgfapi: images are made, converted, compared, checked and
+# verified, on volumes of kilnd's bricks and of stock bricks; files of a Samba share are put, renamed, read and removed. Errors of a volume that does not exist, and of a server that does not answer, reach
 # the program.
-# Covers: api/volume.c, api/request.c, api/io.c, api/file.c, api/gfapi.map
+# Covers: api/volume.c, api/request.c, api/io.c, api/file.c, api/names.c, api/gfapi.map
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/gfapi.sh"
@@ -39,6 +39,14 @@ if [[ $BRICKD == kiln ]]; then
     kiln volume start v
     images_work localhost "kilnd's bricks"
     verifies localhost "kilnd's bricks" gfapi_async
+    smb_start kiln v localhost
+    t "smbd stores, renames and reads a file of the volume" smb \
+        "mkdir d; put $T/raw d/a; rename d/a d/b; get d/b $T/back; setmode d/b +r; setmode d/b -r"
+    is "$(cmp "$T/raw" "$T/back" && for file in "$T"/b/*/d/b; do cmp -s "$file" "$T/raw" && echo equal; done)" $'equal\nequal' \
+        "the file and both replicas are equal to it"
+    t "... and removes file and folder" smb "del d/b; rmdir d"
+    smb_stop
+    is "$(ls -d "$T"/b/*/d 2>/dev/null) $(grep -c ' E \[' "$T/log/smbd-gfapi-kiln-v.log")" " 0" "... on all bricks, and without an error in the log"
     out=$(with_kiln qemu-img info gluster://localhost/none/a.qcow2 2>&1) || status=$?
     is "${status:-0} $(grep -c 'volume none' <<<"$out")" "1 2" "a volume that does not exist is an error, which names it"
     front_stop
