@@ -474,6 +474,8 @@ brick_peer_failure(struct brick_peer *p, char *out, size_t size)
 {
     rpc_client_tls_failure(p->rpc, out, size);
     if (!*out && p->unanswered >= UNANSWERED_MAX)
-        snprintf(out, size,
-                 "the peer ends connections without an answer: it may demand TLS (client.ssl is off)");
+        snprintf(out, size, "%s",
+                 rpc_client_has_tls(p->rpc)
+                     ? "the peer ends connections after our part of the handshake of TLS, without a reason"
+                     : "the peer ends connections without an answer: it may demand TLS (client.ssl is off)");
 }

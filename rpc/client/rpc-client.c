@@ -400,6 +400,16 @@ rpc_client_set_tls(struct rpc_client *c, struct tls_config *tls)
 }
 
 bool
+rpc_client_has_tls(struct rpc_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool has_tls = c->where.tls != NULL;
+
+    pthread_mutex_unlock(&c->lock);
+    return has_tls;
+}
+
+bool
 rpc_client_up(struct rpc_client *c)
 {
     pthread_mutex_lock(&c->lock);

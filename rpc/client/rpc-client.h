@@ -105,6 +105,8 @@ void rpc_client_set_timeouts(struct rpc_client *c, unsigned ping_timeout_s, unsi
  * present connection stays. A client that waits for the next attempt to connect tries at once. Not from a
  * timer, nor while rpc_client_close() runs. */
 void rpc_client_set_tls(struct rpc_client *c, struct tls_config *tls);
+/* Whether later connections are encrypted. Any thread. */
+bool rpc_client_has_tls(struct rpc_client *c);
 
 /* Declares the handshake successful. False: the connection has been lost meanwhile. From `connected` or a
  * handshake call's reply. */

@@ -205,6 +205,9 @@ fail_alert_locked(struct tls *t, int alert)
     for (unsigned i = 0; i < sizeof alert_words / sizeof alert_words[0]; i++)
         if (alert_words[i].alert == alert)
             words = alert_words[i].words;
+    /* A peer of TLS 1.2 answers the refusal of a renegotiation so. */
+    if (alert == SSL_AD_HANDSHAKE_FAILURE && !t->conn->is_dialled && atomic_load(&t->phase) == OPEN)
+        words = "a renegotiation was refused";
     if (cert)
         common_name(X509_get_subject_name(cert), own, sizeof own);
     make_printable(own);
