@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# The commands of doc/security.md, "Volumes over untrusted networks", run unchanged, except for the volume's name: those
-# for volumes of a glusterd, then those for volumes of kilnd's own. Afterwards mounts of both kinds work with TLS, and a
-# mount without a certificate is refused.
-# Covers: doc/security.md, cli/tls.c, xlators/protocol/server/door.c
+# The commands of doc/security.md and kiln(8), "Volumes over untrusted networks", run unchanged, except for the volume's
+# name: those for volumes of a glusterd, then those for volumes of kilnd's own. Afterwards mounts of both kinds work with
+# TLS, and a mount without a certificate is refused.
+# Covers: doc/security.md, doc/kiln.8, cli/tls.c, xlators/protocol/server/door.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -29,8 +29,17 @@ block() {
         { was = /^    / }' "$source_dir/doc/security.md" | sed 's/\<VOL\>/v/g'
 }
 
-paste_block() { # N: in a shell as an operator's
-    block "$1" >"$T/commands"
+# The Nth block of the section of kiln(8), as man(1) shows the lines.
+page_block() {
+    awk -v wanted="$1" '
+        /^\.SH / { inside = $0 == ".SH VOLUMES OVER UNTRUSTED NETWORKS" }
+        inside && /^\.EX/ { n++; within = 1; next }
+        /^\.EE/ { within = 0 }
+        inside && within && n == wanted { gsub(/\\-/, "-"); print }' "$source_dir/doc/kiln.8" | sed 's/\<web\>/v/g'
+}
+
+paste_block() { # FUNCTION N: in a shell as an operator's
+    "$1" "$2" >"$T/commands"
     [[ -s $T/commands ]] && (cd "$T/work" && PATH=$T/bin:$PATH bash -e "$T/commands")
 }
 
@@ -48,7 +57,7 @@ without_certificates() {
 glusterd_bricks_start
 gl_create v 1x2 >/dev/null
 gl volume start v >/dev/null
-t "the commands for volumes of a glusterd work" paste_block 1
+t "the commands for volumes of a glusterd work" paste_block block 1
 is "$(stat -c '%a %n' /usr/lib/ssl/glusterfs.key)" "600 /usr/lib/ssl/glusterfs.key" "only root can read the key"
 t_here "the bricks are online" wait_for 120 "the bricks" bricks_all_online v 2
 gl_mount v "$T/stock"
@@ -66,11 +75,23 @@ rm -f /usr/lib/ssl/glusterfs.* /etc/ssl/glusterfs.*
 front_start
 kiln create v replica 2 "$T/b1" "$T/b2" >/dev/null
 kiln start v
-t "the commands for volumes of kilnd's own work" paste_block 2
+while IFS= read -r command; do
+    t "kiln(8) has the command of doc/security.md: $command" grep -qF "$command" <(page_block 1)
+done < <(block 2 | sed 's/ *#.*//')
+t "the commands of kiln(8) for a server work" paste_block page_block 1
 is "$(cd /root/client1 && echo *)" "glusterfs.ca glusterfs.key glusterfs.pem" "client1 gets three files"
 t "kiln-mount mounts the volume with TLS" "$KILN_MOUNT" -s localhost --volfile-id v -l "$T/log/kiln.log" "$T/kiln"
 t "the Kiln mount writes" bash -c "echo kiln >'$T/kiln/file'"
 is "$(cat "$T/b1/file" "$T/b2/file" | xargs)" "kiln kiln" "both bricks have the file"
 umount "$T/kiln"
 t "a mount without a certificate fails with the reason" without_certificates localhost
+as_client1() { # the commands and a mount of another host, whose folder of certificates is empty
+    paste_block page_block 2 && "$KILN_MOUNT" -s localhost --volfile-id v -l "$T/log/client1.log" "$T/kiln" &&
+        echo client1 >"$T/kiln/file" && umount "$T/kiln"
+}
+mount -t tmpfs kiln-test /usr/lib/ssl
+mount -t tmpfs kiln-test /etc/ssl
+t_here "the commands of kiln(8) for a client work, and the client mounts" as_client1
+t "kilnd logs the name of the client's certificate" grep -q 'TLS connection from .*CN=client1' "$T/log/kilnd.log"
+umount /usr/lib/ssl /etc/ssl
 front_stop
