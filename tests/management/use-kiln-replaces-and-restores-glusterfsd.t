@@ -3,8 +3,8 @@
 #
 # extras/use-kiln.sh puts kilnd where glusterd looks for glusterfsd. Stock programs stay stock, command lines that are
 # not a brick's are passed to stock, `off` restores the previous state, a half-done change is completed, and a change
-# that could not be undone is refused.
-# Covers: extras/use-kiln.sh, glusterfsd/hand-over.c
+# that could not be undone is refused. extras/use-kiln-gfapi.sh does the same with libgfapi.so.0.
+# Covers: extras/use-kiln.sh, extras/use-kiln-gfapi.sh, glusterfsd/hand-over.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 system_cover
@@ -88,3 +88,46 @@ is "$(cat /usr/sbin/glusterfsd)" mine "the foreign file is unchanged"
 rm /usr/sbin/glusterfsd
 t "off succeeds without the foreign file" use_kiln off
 t "all files are the packages' at the end" files_as_packaged
+
+# ---- libgfapi.so.0 ---------------------------------------------------------------------------------
+
+lib_dir=/usr/lib/$(uname -m)-linux-gnu
+ours=$(dirname "$KILND")/libgfapi.so.0
+mkdir -p "$T/lib/upper" "$T/lib/work"
+mount -t overlay kiln-test -o "lowerdir=$lib_dir,upperdir=$T/lib/upper,workdir=$T/lib/work" "$lib_dir"
+use_gfapi() {
+    "$source_dir/extras/use-kiln-gfapi.sh" "$@"
+}
+library_is() {
+    [[ $(use_gfapi status || true) == "$1"* && $(readlink -f "$lib_dir/libgfapi.so.0") == "$2" ]]
+}
+loads() {
+    local found
+    ldconfig -n "$lib_dir"
+    found=$(python3 -c 'import ctypes; ctypes.CDLL("libgfapi.so.0"); print(open("/proc/self/maps").read())' | grep -m 1 -o '/.*libgfapi.*')
+    [[ $found == "$1" ]] || { echo "loaded: $found"; return 1; }
+}
+stock=$(readlink -f "$lib_dir/libgfapi.so.0")
+t "the library's status is off" library_is off "$stock"
+t_not "a library that is not Kiln's is refused" use_gfapi on "$lib_dir/libgfapi.so.0"
+t_not "a missing library is refused" use_gfapi on /nowhere/libgfapi.so.0
+t "the library's on" use_gfapi on "$ours"
+t "... shows in the status" library_is on "$(readlink -f "$ours")"
+t "programs load Kiln's library, also after ldconfig" loads "$(readlink -f "$ours")"
+t "GlusterFS's library is kept" test -f "$lib_dir/kiln-stock/libgfapi.so.0"
+t "a second on succeeds" use_gfapi on "$ours"
+rm "$lib_dir/libgfapi.so.0"
+is "$(use_gfapi status || true)" "half-done: 2 of 2 files diverted" "a missing link shows in the status"
+t "off succeeds" use_gfapi off
+t "... and a second off" use_gfapi off
+t "the status is off" library_is off "$stock"
+t "programs load GlusterFS's library" loads "$stock"
+is "$(dpkg -V libgfapi0)$(ls -d "$lib_dir/kiln-stock" 2>/dev/null)" "" "the package's files are complete, and nothing else is left"
+dpkg-divert --quiet --local --rename --divert "$T/elsewhere" --add "$lib_dir/libgfapi.so.0"
+t_not "a diversion to another place is refused" use_gfapi on "$ours"
+dpkg-divert --quiet --local --rename --divert "$T/elsewhere" --remove "$lib_dir/libgfapi.so.0"
+rm "$lib_dir"/libgfapi.so.0*
+t "on without GlusterFS's library" use_gfapi on "$ours"
+t "programs load Kiln's library" loads "$(readlink -f "$ours")"
+t "off removes the link" use_gfapi off
+is "$(ls -d "$lib_dir"/libgfapi.so* "$lib_dir/kiln-stock" 2>/dev/null)" "" "nothing is left"
