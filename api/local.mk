@@ -25,3 +25,8 @@ libgfapi_so_0_LINK = $(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shar
 libgfapi_so_0_LDADD = $(KILN_LIBS)
 libgfapi_so_0_DEPENDENCIES = libkiln-xlators.a libkiln-rpc.a libglusterfs.a $(top_srcdir)/api/gfapi.map
 EXTRA_DIST += api/gfapi.map
+
+check_PROGRAMS += api/test-path
+api_test_path_SOURCES = api/test-path.c api/path.c api/request.c $(TEST_CHILDREN)
+api_test_path_LDFLAGS = $(WRAP_FOR_CHILDREN)
+api_test_path_LDADD = $(TEST_LIBS)
