@@ -38,8 +38,12 @@ page_block() {
         inside && within && n == wanted { gsub(/\\-/, "-"); print }' "$source_dir/doc/kiln.8" | sed 's/\<web\>/v/g'
 }
 
+# Debian 13 has the certificates in another folder; the manual says so.
+ssl_folder=/usr/lib/ssl
+[[ -z ${KILN_STOCK_VERSION:-} ]] || ssl_folder=/etc/ssl
+
 paste_block() { # FUNCTION N: in a shell as an operator's
-    "$1" "$2" >"$T/commands"
+    "$1" "$2" | sed "s|/usr/lib/ssl|$ssl_folder|g" >"$T/commands"
     [[ -s $T/commands ]] && (cd "$T/work" && PATH=$T/bin:$PATH bash -e "$T/commands")
 }
 
@@ -58,7 +62,7 @@ glusterd_bricks_start
 gl_create v 1x2 >/dev/null
 gl volume start v >/dev/null
 t "the commands for volumes of a glusterd work" paste_block block 1
-is "$(stat -c '%a %n' /usr/lib/ssl/glusterfs.key)" "600 /usr/lib/ssl/glusterfs.key" "only root can read the key"
+is "$(stat -c '%a %n' "$ssl_folder/glusterfs.key")" "600 $ssl_folder/glusterfs.key" "only root can read the key"
 t_here "the bricks are online" wait_for 120 "the bricks" bricks_all_online v 2
 gl_mount v "$T/stock"
 t "a stock mount writes" bash -c "echo stock >'$T/stock/file'"

@@ -142,7 +142,7 @@ has_a_filter() {
     of_kilnd=$(inside awk '$1 == "Seccomp_filters:" { print $2 }' /proc/1/status)
     of_others=$(inside awk '$1 == "Seccomp_filters:" { print $2 }' /proc/self/status)
     echo "kilnd: $of_kilnd, other programs: $of_others"
-    [[ $of_kilnd -eq $((of_others + 1)) ]]
+    [[ $of_kilnd -gt $of_others ]] # two with --state: one is for clone3(2)
 }
 serves() {
     inside kiln --json status demo | grep -oE '"online": *true' | wc -l | grep -qx 2
