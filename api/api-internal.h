@@ -9,6 +9,7 @@
  *   file.c      open files, positions, locks         io.c        data, synchronous and asynchronous
  *   names.c     names, the working directory         attr.c      attributes
  *   xattr.c     extended attributes                  dir.c       directories
+ *   object.c    objects without paths, handles       upcall.c    news of other clients' changes
  *   refused.c   names of calls that are not built
  *
  * A request is a coroutine, as in mount/fuse:
@@ -84,6 +85,12 @@ struct glfs {
     struct volfile_digest digest; /* of the newest volfile that the graph has taken over */
     int failure;         /* -errno of the first failure to get a volfile; 0: none */
     bool has_news, is_refused, is_up;
+    uint32_t upcall_events;       /* bits that the program has registered for */
+    glfs_upcall_cbk *upcall_fn;   /* NULL: none */
+    void *upcall_data;
+    struct cds_list_head upcalls; /* events that the program has not asked for yet */
+    unsigned upcall_count;
+    bool is_polling;              /* the program asks for events */
     bool is_following, is_closing; /* a thread follows a new volfile; the volume ends */
     char *cwd;                     /* absolute, without a slash at the end; "": the root */
     struct cds_list_head files;    /* all open files */
@@ -94,9 +101,18 @@ struct graph *volume_pin(struct glfs *fs);
 
 /* ---- request.c ------------------------------------------------------------------------------- */
 
+/* Stands for an object of a volume by its gfid, and holds nothing: the graph's inode table finds the inode,
+ * or the bricks are asked. */
+struct glfs_object {
+    struct glfs *fs;
+    struct gfid gfid;
+    uint32_t type; /* S_IFMT bits; 0: not known */
+};
+
 struct request {
     struct worker_job job;
     struct glfs *fs;
+    const struct glfs_object *at; /* its paths begin there; NULL: at the working directory */
     struct graph *graph; /* pinned */
     int64_t (*go)(struct request *r);
     void (*deliver)(struct request *r); /* asynchronous: on a worker's own stack, after the end; frees it */
@@ -137,17 +153,45 @@ struct place {
 
 enum {
     PLACE_FOLLOW = 1 /* a symbolic link at the end */,
-    PLACE_NAME = 2 /* the last name is not looked up */
+    PLACE_NAME = 2 /* the last name is not looked up */,
+    PLACE_KNOWN = 4 /* the attributes of an object without a path are not needed */
 };
 
-/* In a coroutine: resolves a path. Returns 0 or -errno. -ENOENT: if only the last name is missing, parent and
- * name are set. `real`: NULL, or PATH_MAX bytes for the path without links. */
+/* In a coroutine: resolves a path, which begins at r->at. Without a path (NULL) the place is r->at itself.
+ * Returns 0 or -errno. -ENOENT: if only the last name is missing, parent and name are set. `real`: NULL, or
+ * PATH_MAX bytes for the path without links. */
 int place_find(struct request *r, const char *path, int how, struct place *out, char *real);
+/* The same from another object, or with `at` NULL from the working directory. */
+int place_find_at(struct request *r, const struct glfs_object *at, const char *path, int how,
+                  struct place *out, char *real);
 void place_release(struct place *p);
 /* Sets a loc to the name or to the inode of the place. */
 void place_set_name(const struct place *p, struct loc *loc);
 /* In a coroutine: looks up an object by its gfid. */
 int object_look(struct request *r, struct inode *inode, struct iatt *out);
+
+/* ---- object.c -------------------------------------------------------------------------------- */
+
+struct glfs_object *api_object_new(struct glfs *fs, const struct iatt *a);
+
+/* ---- upcall.c -------------------------------------------------------------------------------- */
+
+/* The graph's watch_invalidated. */
+void api_upcall(struct graph *g, const struct gfid *gfid, uint32_t flags);
+/* Frees the queued events; no other thread uses the volume. */
+void api_upcalls_drop(struct glfs *fs);
+
+/* ---- names.c: `at` as in struct request ------------------------------------------------------- */
+
+/* Makes a name by FOP_mkdir, FOP_mknod or FOP_symlink. 0, or -1 with errno. */
+int api_make(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path,
+             const char *target, mode_t mode, dev_t rdev, struct iatt *made);
+/* Removes a name by FOP_unlink, FOP_rmdir, or with FOP_COUNT by the fop that suits the object. */
+int api_remove(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path);
+/* FOP_link or FOP_rename. */
+int api_two_names(struct glfs *fs, enum fop fop, const struct glfs_object *at, const char *path,
+                  const struct glfs_object *at2, const char *path2);
+int api_readlink(struct glfs *fs, const struct glfs_object *at, const char *path, char *bytes, size_t size);
 
 /* ---- file.c ---------------------------------------------------------------------------------- */
 
@@ -170,6 +214,9 @@ struct glfs_fd {
 };
 
 /* Takes over the reference to `fd`. NULL with errno: no memory. `path` is copied; NULL: no directory. */
+/* Opens or, with `creates`, makes a file. *made: its attributes; NULL: not wanted. */
+struct glfs_fd *api_open(struct glfs *fs, const struct glfs_object *at, const char *path, int flags,
+                         mode_t mode, bool creates, struct iatt *made);
 struct glfs_fd *api_file_new(struct glfs *fs, struct fd *fd, const char *path);
 struct glfs_fd *api_file_ref(struct glfs_fd *fd);
 /* On a worker. */
@@ -183,11 +230,34 @@ unsigned api_files_abandon(struct glfs *fs);
 void api_stat_of(const struct glfs *fs, const struct iatt *a, struct stat *st);
 /* NULL allowed: nothing is done. */
 void api_statx_of(const struct glfs *fs, const struct iatt *a, struct glfs_stat *out);
+/* Asks for attributes by path. `how`: PLACE_*. */
+int api_stat_path(struct glfs *fs, const struct glfs_object *at, const char *path, int how, struct iatt *out);
+/* Sets the attributes of `valid` (SETATTR_*). */
+int api_set(struct glfs *fs, const struct glfs_object *at, const char *path, int how, int32_t valid,
+            const struct iatt *set);
+int api_truncate(struct glfs *fs, const struct glfs_object *at, const char *path, off_t size);
+int api_access(struct glfs *fs, const struct glfs_object *at, const char *path, int mode);
+int api_statvfs(struct glfs *fs, const struct glfs_object *at, const char *path, struct statvfs *out);
 /* Asks for the attributes of an open file. Returns 0, or -1 with errno. */
 int api_fstat(struct glfs_fd *fd, struct iatt *out);
 
 /* ---- dir.c ----------------------------------------------------------------------------------- */
 
 void dir_batch_free(struct dir_batch *b);
+struct glfs_fd *api_opendir(struct glfs *fs, const struct glfs_object *at, const char *path);
+/* The next entry, as glfs_readdirplus_r(). `a` NULL: the attributes are not wanted. distribute lists folders
+ * without their gfids: with `needs_gfid` they are looked up. */
+int api_read_entry(struct glfs_fd *fd, struct iatt *a, bool needs_gfid, struct dirent *entry,
+                   struct dirent **out);
+
+/* ---- xattr.c --------------------------------------------------------------------------------- */
+
+int api_setxattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how, const char *name,
+                 const void *value, size_t size, int flags);
+/* `name` NULL: lists the names. */
+ssize_t api_getxattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how,
+                     const char *name, void *value, size_t size);
+int api_removexattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how,
+                    const char *name);
 
 #endif

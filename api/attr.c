@@ -117,18 +117,28 @@ stat_go(struct request *r)
     return err;
 }
 
+int
+api_stat_path(struct glfs *fs, const struct glfs_object *at, const char *path, int how, struct iatt *out)
+{
+    struct attr_request q = {.r.at = at, .path = path, .how = how};
+    int ret = (int)request_run(&q.r, fs, stat_go);
+
+    *out = q.iatt;
+    return ret;
+}
+
 static int
 stat_path(struct glfs *fs, const char *path, int how, struct stat *st)
 {
-    struct attr_request q = {.path = path, .how = how};
+    struct iatt a;
 
     if (!st) {
         errno = EINVAL;
         return -1;
     }
-    if (request_run(&q.r, fs, stat_go) < 0)
+    if (api_stat_path(fs, NULL, path, how, &a) < 0)
         return -1;
-    api_stat_of(fs, &q.iatt, st);
+    api_stat_of(fs, &a, st);
     return 0;
 }
 
@@ -184,6 +194,8 @@ attr_path_go(struct request *r)
     struct place p;
     int64_t ret = place_find(r, q->path, q->how, &p, NULL);
 
+    if (!ret && q->fop == FOP_truncate && S_ISDIR(inode_type(p.inode)))
+        ret = -EISDIR;
     if (!ret) {
         struct call_stack *stk = request_call(r, q->fop);
 
@@ -203,30 +215,58 @@ attr_file_go(struct request *r)
     return attr_wind(q, request_call_on(r, q->fop, q->fd));
 }
 
+/* Without a path the call is about the object `at`. */
+static struct attr_request
+attr_request_at(const struct glfs_object *at, const char *path, enum fop fop)
+{
+    return (struct attr_request){
+        .r.at = at, .path = path, .how = path ? PLACE_FOLLOW : PLACE_KNOWN, .fop = fop};
+}
+
+int
+api_access(struct glfs *fs, const struct glfs_object *at, const char *path, int mode)
+{
+    struct attr_request q = attr_request_at(at, path, FOP_access);
+
+    q.mode = (uint32_t)mode;
+    return (int)request_run(&q.r, fs, attr_path_go);
+}
+
 GFAPI int
 glfs_access(struct glfs *fs, const char *path, int mode)
 {
-    struct attr_request q = {.path = path, .how = PLACE_FOLLOW, .fop = FOP_access, .mode = (uint32_t)mode};
+    return api_access(fs, NULL, path, mode);
+}
 
+int
+api_truncate(struct glfs *fs, const struct glfs_object *at, const char *path, off_t size)
+{
+    struct attr_request q = attr_request_at(at, path, FOP_truncate);
+
+    if (size < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    q.size = size;
     return (int)request_run(&q.r, fs, attr_path_go);
 }
 
 GFAPI int
 glfs_truncate(struct glfs *fs, const char *path, off_t size)
 {
-    struct attr_request q = {.path = path, .how = PLACE_FOLLOW, .fop = FOP_truncate, .size = size};
-
-    if (size < 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    return (int)request_run(&q.r, fs, attr_path_go);
+    return api_truncate(fs, NULL, path, size);
 }
 
 GFAPI int
 glfs_statvfs(struct glfs *fs, const char *path, struct statvfs *out)
 {
-    struct attr_request q = {.path = path, .how = PLACE_FOLLOW, .fop = FOP_statfs};
+    return api_statvfs(fs, NULL, path, out);
+}
+
+int
+api_statvfs(struct glfs *fs, const struct glfs_object *at, const char *path, struct statvfs *out)
+{
+    struct attr_request q = attr_request_at(at, path, FOP_statfs);
 
     if (!out) {
         errno = EINVAL;
@@ -240,12 +280,20 @@ glfs_statvfs(struct glfs *fs, const char *path, struct statvfs *out)
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
+int
+api_set(struct glfs *fs, const struct glfs_object *at, const char *path, int how, int32_t valid,
+        const struct iatt *set)
+{
+    struct attr_request q = {
+        .r.at = at, .path = path, .how = how, .fop = FOP_setattr, .valid = valid, .set = *set};
+
+    return (int)request_run(&q.r, fs, attr_path_go);
+}
+
 static int
 set_path(struct glfs *fs, const char *path, int how, int32_t valid, const struct iatt *set)
 {
-    struct attr_request q = {.path = path, .how = how, .fop = FOP_setattr, .valid = valid, .set = *set};
-
-    return (int)request_run(&q.r, fs, attr_path_go);
+    return api_set(fs, NULL, path, how, valid, set);
 }
 
 static int

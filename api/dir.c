@@ -81,15 +81,15 @@ drop_dir_go(struct request *r)
     return 0;
 }
 
-GFAPI struct glfs_fd *
-glfs_opendir(struct glfs *fs, const char *path)
+struct glfs_fd *
+api_opendir(struct glfs *fs, const struct glfs_object *at, const char *path)
 {
     char *real = malloc(PATH_MAX);
-    struct dir_request q = {.path = path, .real = real};
+    struct dir_request q = {.r.at = at, .path = path, .real = real};
     struct glfs_fd *f = NULL;
 
     if (real && request_run(&q.r, fs, dir_open_go) == 0) {
-        f = api_file_new(fs, q.opened, real);
+        f = api_file_new(fs, q.opened, at ? NULL : real); /* the path of an object is not known */
         if (!f) {
             request_run(&q.r, fs, drop_dir_go);
             errno = ENOMEM;
@@ -97,6 +97,12 @@ glfs_opendir(struct glfs *fs, const char *path)
     }
     free(real);
     return f;
+}
+
+GFAPI struct glfs_fd *
+glfs_opendir(struct glfs *fs, const char *path)
+{
+    return api_opendir(fs, NULL, path);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
@@ -199,8 +205,8 @@ is_dot_item(const struct dir_item *i)
     return strcmp(i->name, ".") == 0 || strcmp(i->name, "..") == 0;
 }
 
-static int
-read_entry(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dirent **out)
+int
+api_read_entry(struct glfs_fd *fd, struct iatt *a, bool needs_gfid, struct dirent *entry, struct dirent **out)
 {
     struct dir_request q = {.fd = fd};
     int ret;
@@ -214,7 +220,7 @@ read_entry(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dir
     entry = entry ? entry : &fd->entry;
     const struct dir_item *i = next_item(fd, &ret);
 
-    if (i && st && !i->iatt.mode && !is_dot_item(i))
+    if (i && a && (!i->iatt.mode || (needs_gfid && gfid_is_null(&i->iatt.gfid))) && !is_dot_item(i))
         (void)request_run_on(&q.r, fd, look_at_item_go); /* a name that is gone stays without attributes */
     if (i) {
         *entry = (struct dirent){.d_ino = i->iatt.ino,
@@ -222,11 +228,22 @@ read_entry(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dir
                                  .d_reclen = sizeof *entry,
                                  .d_type = (unsigned char)i->type};
         snprintf(entry->d_name, sizeof entry->d_name, "%s", i->name);
-        if (st)
-            api_stat_of(fd->fs, &i->iatt, st);
+        if (a)
+            *a = i->iatt;
         *out = entry;
     }
     pthread_mutex_unlock(&fd->position);
+    return ret;
+}
+
+static int
+read_entry(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dirent **out)
+{
+    struct iatt a;
+    int ret = api_read_entry(fd, st ? &a : NULL, false, entry, out);
+
+    if (st && *out)
+        api_stat_of(fd->fs, &a, st);
     return ret;
 }
 

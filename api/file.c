@@ -80,6 +80,7 @@ struct open_request {
     mode_t mode;
     bool creates;
     struct fd *fd; /* a reference, or NULL */
+    struct iatt iatt; /* of the file */
 };
 
 /* Takes the reply's fd. */
@@ -87,6 +88,8 @@ static int64_t
 take_opened(struct open_request *q, struct call_stack *stk, int ret)
 {
     if (ret >= 0 && stk->reply.fd) {
+        if (stk->call.fop == FOP_create)
+            q->iatt = stk->reply.stat;
         q->fd = stk->reply.fd;
         stk->reply.fd = NULL;
     }
@@ -144,6 +147,7 @@ open_file_go(struct request *r)
     struct place p;
     int64_t ret = place_find(r, q->path, PLACE_FOLLOW, &p, NULL);
 
+    q->iatt = p.iatt;
     if (ret == -ENOENT && q->creates && p.parent)
         ret = open_by_create(q, &p);
     else if (!ret && q->creates && q->flags & O_EXCL)
@@ -178,16 +182,28 @@ open_path(struct glfs *fs, struct open_request *q)
     return f;
 }
 
+struct glfs_fd *
+api_open(struct glfs *fs, const struct glfs_object *at, const char *path, int flags, mode_t mode,
+         bool creates, struct iatt *made)
+{
+    struct open_request q = {.r.at = at, .path = path, .flags = flags, .mode = mode, .creates = creates};
+    struct glfs_fd *f = open_path(fs, &q);
+
+    if (made)
+        *made = q.iatt;
+    return f;
+}
+
 GFAPI struct glfs_fd *
 glfs_open(struct glfs *fs, const char *path, int flags)
 {
-    return open_path(fs, &(struct open_request){.path = path, .flags = flags});
+    return api_open(fs, NULL, path, flags, 0, false, NULL);
 }
 
 GFAPI struct glfs_fd *
 glfs_creat(struct glfs *fs, const char *path, int flags, mode_t mode)
 {
-    return open_path(fs, &(struct open_request){.path = path, .flags = flags, .mode = mode, .creates = true});
+    return api_open(fs, NULL, path, flags, mode, true, NULL);
 }
 
 GFAPI struct glfs_fd *

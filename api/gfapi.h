@@ -27,6 +27,8 @@
 
 struct glfs;    /* a volume */
 struct glfs_fd; /* an open file or directory, with a position of its own */
+struct glfs_object; /* a file or directory without a path */
+struct glfs_xreaddirp_stat; /* of an entry of a directory; freed by glfs_free(), with the object inside */
 
 /* Attributes before and after a call. The bits of `mask` are those of statx(2). */
 struct glfs_stat {
@@ -71,6 +73,8 @@ GFAPI int glfs_free(void *memory);
 GFAPI int glfs_setfsuid(uid_t uid);
 GFAPI int glfs_setfsgid(gid_t gid);
 GFAPI int glfs_setfsgroups(size_t size, const gid_t *groups);
+/* The 16 bytes of the lease that later calls use; NULL: none. Without effect, because no lease is given. */
+GFAPI int glfs_setfsleaseid(const char *id);
 
 /* ---- files: file.c --------------------------------------------------------------------------- */
 
@@ -226,5 +230,100 @@ GFAPI struct dirent *glfs_readdirplus(struct glfs_fd *fd, struct stat *st);
 GFAPI int glfs_readdirplus_r(struct glfs_fd *fd, struct stat *st, struct dirent *entry, struct dirent **out);
 GFAPI long glfs_telldir(struct glfs_fd *fd);
 GFAPI void glfs_seekdir(struct glfs_fd *fd, long offset);
+
+/* ---- objects: object.c ----------------------------------------------------------------------- */
+
+/* The calls return objects of the program, which glfs_h_close() frees. `st` NULL: not wanted. */
+
+/* A path from a directory; `dir` NULL: from the working directory. `follow`: also a link at the end. */
+GFAPI struct glfs_object *glfs_h_lookupat(struct glfs *fs, struct glfs_object *dir, const char *path,
+                                          struct stat *st, int follow);
+GFAPI struct glfs_object *glfs_h_lookupat_342(struct glfs *fs, struct glfs_object *dir, const char *path,
+                                              struct stat *st);
+/* Handles have 16 bytes. `handle` NULL: returns that number only. ERANGE: `size` is less. */
+GFAPI ssize_t glfs_h_extract_handle(struct glfs_object *o, unsigned char *handle, int size);
+/* ESTALE: the object is gone. */
+GFAPI struct glfs_object *glfs_h_create_from_handle(struct glfs *fs, unsigned char *handle, int size,
+                                                    struct stat *st);
+GFAPI struct glfs_object *glfs_object_copy(struct glfs_object *o);
+GFAPI int glfs_h_close(struct glfs_object *o);
+
+GFAPI struct glfs_object *glfs_h_creat(struct glfs *fs, struct glfs_object *dir, const char *name, int flags,
+                                       mode_t mode, struct stat *st);
+/* `flags` 0: a new file, for reading and writing. */
+GFAPI struct glfs_object *glfs_h_creat_open(struct glfs *fs, struct glfs_object *dir, const char *name,
+                                            int flags, mode_t mode, struct stat *st, struct glfs_fd **out_fd);
+GFAPI struct glfs_object *glfs_h_mkdir(struct glfs *fs, struct glfs_object *dir, const char *name,
+                                       mode_t mode, struct stat *st);
+GFAPI struct glfs_object *glfs_h_mknod(struct glfs *fs, struct glfs_object *dir, const char *name,
+                                       mode_t mode, dev_t rdev, struct stat *st);
+GFAPI struct glfs_object *glfs_h_symlink(struct glfs *fs, struct glfs_object *dir, const char *name,
+                                         const char *target, struct stat *st);
+/* Removes a file, or an empty directory. */
+GFAPI int glfs_h_unlink(struct glfs *fs, struct glfs_object *dir, const char *name);
+GFAPI int glfs_h_link(struct glfs *fs, struct glfs_object *o, struct glfs_object *dir, const char *name);
+GFAPI int glfs_h_rename(struct glfs *fs, struct glfs_object *dir, const char *name, struct glfs_object *dir2,
+                        const char *name2);
+GFAPI int glfs_h_readlink(struct glfs *fs, struct glfs_object *o, char *bytes, size_t size);
+
+GFAPI int glfs_h_stat(struct glfs *fs, struct glfs_object *o, struct stat *st);
+GFAPI int glfs_h_getattrs(struct glfs *fs, struct glfs_object *o, struct stat *st);
+/* `valid`: mode 0x1, uid 0x2, gid 0x4, size 0x8, atime 0x10, mtime 0x20. */
+GFAPI int glfs_h_setattrs(struct glfs *fs, struct glfs_object *o, struct stat *st, int valid);
+GFAPI int glfs_h_truncate(struct glfs *fs, struct glfs_object *o, off_t size);
+GFAPI int glfs_h_access(struct glfs *fs, struct glfs_object *o, int mode);
+GFAPI int glfs_h_statfs(struct glfs *fs, struct glfs_object *o, struct statvfs *out);
+/* `name` NULL or empty: lists the names. */
+GFAPI int glfs_h_getxattrs(struct glfs *fs, struct glfs_object *o, const char *name, void *value,
+                           size_t size);
+GFAPI int glfs_h_setxattrs(struct glfs *fs, struct glfs_object *o, const char *name, const void *value,
+                           size_t size, int flags);
+GFAPI int glfs_h_removexattrs(struct glfs *fs, struct glfs_object *o, const char *name);
+
+GFAPI struct glfs_fd *glfs_h_open(struct glfs *fs, struct glfs_object *o, int flags);
+/* glfs_fchdir() does not take the result, because the path is not known. */
+GFAPI struct glfs_fd *glfs_h_opendir(struct glfs *fs, struct glfs_object *o);
+GFAPI ssize_t glfs_h_anonymous_read(struct glfs *fs, struct glfs_object *o, const void *bytes, size_t size,
+                                    off_t offset);
+GFAPI ssize_t glfs_h_anonymous_write(struct glfs *fs, struct glfs_object *o, const void *bytes, size_t size,
+                                     off_t offset);
+
+/* The next entry of a directory. `flags`: 0x1 attributes, 0x2 object. Returns the flags that *out has; 0 with
+ * *entry_out and *out NULL at the end. get_stat and get_object return NULL with EINVAL without the flag;
+ * the results are valid until glfs_free(*out). */
+GFAPI int glfs_xreaddirplus_r(struct glfs_fd *fd, uint32_t flags, struct glfs_xreaddirp_stat **out,
+                              struct dirent *entry, struct dirent **entry_out);
+GFAPI struct stat *glfs_xreaddirplus_get_stat(struct glfs_xreaddirp_stat *x);
+GFAPI struct glfs_object *glfs_xreaddirplus_get_object(struct glfs_xreaddirp_stat *x);
+
+/* ---- upcalls: upcall.c ----------------------------------------------------------------------- */
+
+struct glfs_upcall;       /* an event; freed by glfs_free() */
+struct glfs_upcall_inode; /* the changed object of an event */
+
+/* Called on a thread of the library; must free `u`. */
+typedef void glfs_upcall_cbk(struct glfs_upcall *u, void *data);
+
+/* Has the function called for the events of the mask: 0x1, an object was changed by another client. Returns
+ * the accepted events; unregister: the removed ones. A volume has one function. */
+GFAPI int glfs_upcall_register(struct glfs *fs, uint32_t events, glfs_upcall_cbk *fn, void *data);
+GFAPI int glfs_upcall_unregister(struct glfs *fs, uint32_t events);
+/* The oldest event since the first call. Returns 0 with *out NULL and errno ENOENT if there is none. */
+GFAPI int glfs_h_poll_upcall(struct glfs *fs, struct glfs_upcall **out);
+GFAPI struct glfs *glfs_upcall_get_fs(struct glfs_upcall *u);
+/* 1: an object was changed; `event` is a struct glfs_upcall_inode, valid as long as `u`. */
+GFAPI int glfs_upcall_get_reason(struct glfs_upcall *u);
+GFAPI void *glfs_upcall_get_event(struct glfs_upcall *u);
+GFAPI struct glfs_object *glfs_upcall_inode_get_object(struct glfs_upcall_inode *i);
+/* Kinds of change: links 0x1, mode 0x2, owner 0x4, size 0x8, times 0x10, atime 0x20, permissions 0x40, a
+ * rename 0x80, removed 0x100, times of the parent 0x200. */
+GFAPI uint64_t glfs_upcall_inode_get_flags(struct glfs_upcall_inode *i);
+/* Not told by bricks: 0 or NULL. */
+GFAPI uint64_t glfs_upcall_inode_get_expire(struct glfs_upcall_inode *i);
+GFAPI struct stat *glfs_upcall_inode_get_stat(struct glfs_upcall_inode *i);
+GFAPI struct glfs_object *glfs_upcall_inode_get_pobject(struct glfs_upcall_inode *i);
+GFAPI struct stat *glfs_upcall_inode_get_pstat(struct glfs_upcall_inode *i);
+GFAPI struct glfs_object *glfs_upcall_inode_get_oldpobject(struct glfs_upcall_inode *i);
+GFAPI struct stat *glfs_upcall_inode_get_oldpstat(struct glfs_upcall_inode *i);
 
 #endif

@@ -12,10 +12,12 @@ libgfapi_so_0_SOURCES = \
 	api/gfapi.h \
 	api/io.c \
 	api/names.c \
+	api/object.c \
 	api/path.c \
 	api/refused.c \
 	api/refused.def \
 	api/request.c \
+	api/upcall.c \
 	api/volume.c \
 	api/xattr.c \
 	mount/client-volume.c \

@@ -13,8 +13,10 @@ struct name_request {
     const char *path, *path2;
     mode_t mode;
     dev_t rdev;
+    const struct glfs_object *at2; /* of path2 */
     char *bytes; /* readlink; realpath: PATH_MAX bytes */
     size_t size;
+    struct iatt made;
 };
 
 static struct name_request *
@@ -29,6 +31,7 @@ name_wind(struct name_request *q, struct call_stack *stk)
 {
     int ret = request_wind(&q->r, stk);
 
+    q->made = stk->reply.stat;
     call_stack_free(stk);
     return ret < 0 ? ret : 0;
 }
@@ -60,41 +63,55 @@ create_go(struct request *r)
     return ret;
 }
 
+int
+api_make(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path, const char *target,
+         mode_t mode, dev_t rdev, struct iatt *made)
+{
+    struct name_request q = {
+        .r.at = at, .fop = fop, .path = path, .path2 = target, .mode = mode, .rdev = rdev};
+
+    if (fop == FOP_mkdir)
+        q.mode = mode & 07777;
+    else if (fop == FOP_mknod && !(mode & S_IFMT))
+        q.mode = mode | S_IFREG;
+    if (fop == FOP_symlink && !(target && *target && strlen(target) <= FOP_LINKNAME_MAX)) {
+        errno = !target ? EINVAL : *target ? ENAMETOOLONG : ENOENT;
+        return -1;
+    }
+    int ret = (int)request_run(&q.r, fs, create_go);
+
+    if (made)
+        *made = q.made;
+    return ret;
+}
+
 GFAPI int
 glfs_mkdir(struct glfs *fs, const char *path, mode_t mode)
 {
-    struct name_request q = {.fop = FOP_mkdir, .path = path, .mode = mode & 07777};
-
-    return (int)request_run(&q.r, fs, create_go);
+    return api_make(fs, NULL, FOP_mkdir, path, NULL, mode, 0, NULL);
 }
 
 GFAPI int
 glfs_mknod(struct glfs *fs, const char *path, mode_t mode, dev_t rdev)
 {
-    struct name_request q = {
-        .fop = FOP_mknod, .path = path, .mode = mode & S_IFMT ? mode : mode | S_IFREG, .rdev = rdev};
-
-    return (int)request_run(&q.r, fs, create_go);
+    return api_make(fs, NULL, FOP_mknod, path, NULL, mode, rdev, NULL);
 }
 
 GFAPI int
 glfs_symlink(struct glfs *fs, const char *target, const char *path)
 {
-    struct name_request q = {.fop = FOP_symlink, .path = path, .path2 = target};
-
-    if (target && *target && strlen(target) <= FOP_LINKNAME_MAX)
-        return (int)request_run(&q.r, fs, create_go);
-    errno = !target ? EINVAL : *target ? ENAMETOOLONG : ENOENT;
-    return -1;
+    return api_make(fs, NULL, FOP_symlink, path, target, 0, 0, NULL);
 }
 
 static int64_t
 remove_go(struct request *r)
 {
     struct name_request *q = api_name_of(r);
+    bool is_any = q->fop == FOP_COUNT;
     struct place p;
-    int64_t ret = place_find(r, q->path, PLACE_NAME, &p, NULL);
-    struct call_stack *stk = ret ? NULL : request_call(r, q->fop);
+    int64_t ret = place_find(r, q->path, is_any ? 0 : PLACE_NAME, &p, NULL);
+    enum fop fop = !is_any ? q->fop : S_ISDIR(p.iatt.mode) ? FOP_rmdir : FOP_unlink;
+    struct call_stack *stk = ret ? NULL : request_call(r, fop);
 
     if (!ret && !stk)
         ret = -ENOMEM;
@@ -106,20 +123,24 @@ remove_go(struct request *r)
     return ret;
 }
 
-GFAPI int
-glfs_unlink(struct glfs *fs, const char *path)
+int
+api_remove(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path)
 {
-    struct name_request q = {.fop = FOP_unlink, .path = path};
+    struct name_request q = {.r.at = at, .fop = fop, .path = path};
 
     return (int)request_run(&q.r, fs, remove_go);
 }
 
 GFAPI int
+glfs_unlink(struct glfs *fs, const char *path)
+{
+    return api_remove(fs, NULL, FOP_unlink, path);
+}
+
+GFAPI int
 glfs_rmdir(struct glfs *fs, const char *path)
 {
-    struct name_request q = {.fop = FOP_rmdir, .path = path};
-
-    return (int)request_run(&q.r, fs, remove_go);
+    return api_remove(fs, NULL, FOP_rmdir, path);
 }
 
 /* ---- two names ------------------------------------------------------------------------------- */
@@ -130,10 +151,10 @@ two_names_go(struct request *r)
     struct name_request *q = api_name_of(r);
     bool moves = q->fop == FOP_rename;
     struct place from, to = {0};
-    int64_t ret = place_find(r, q->path, moves ? PLACE_NAME : 0, &from, NULL);
+    int64_t ret = place_find(r, q->path, moves ? PLACE_NAME : PLACE_KNOWN, &from, NULL);
 
     if (!ret)
-        ret = place_find(r, q->path2, PLACE_NAME, &to, NULL);
+        ret = place_find_at(r, q->at2, q->path2, PLACE_NAME, &to, NULL);
     struct call_stack *stk = ret ? NULL : request_call(r, q->fop);
 
     if (!ret && !stk)
@@ -151,20 +172,25 @@ two_names_go(struct request *r)
     return ret;
 }
 
-GFAPI int
-glfs_link(struct glfs *fs, const char *path, const char *path2)
+int
+api_two_names(struct glfs *fs, enum fop fop, const struct glfs_object *at, const char *path,
+              const struct glfs_object *at2, const char *path2)
 {
-    struct name_request q = {.fop = FOP_link, .path = path, .path2 = path2};
+    struct name_request q = {.r.at = at, .fop = fop, .path = path, .at2 = at2, .path2 = path2};
 
     return (int)request_run(&q.r, fs, two_names_go);
 }
 
 GFAPI int
+glfs_link(struct glfs *fs, const char *path, const char *path2)
+{
+    return api_two_names(fs, FOP_link, NULL, path, NULL, path2);
+}
+
+GFAPI int
 glfs_rename(struct glfs *fs, const char *path, const char *path2)
 {
-    struct name_request q = {.fop = FOP_rename, .path = path, .path2 = path2};
-
-    return (int)request_run(&q.r, fs, two_names_go);
+    return api_two_names(fs, FOP_rename, NULL, path, NULL, path2);
 }
 
 /* ---- reading links --------------------------------------------------------------------------- */
@@ -198,15 +224,21 @@ readlink_go(struct request *r)
     return ret;
 }
 
-GFAPI int
-glfs_readlink(struct glfs *fs, const char *path, char *bytes, size_t size)
+int
+api_readlink(struct glfs *fs, const struct glfs_object *at, const char *path, char *bytes, size_t size)
 {
-    struct name_request q = {.path = path, .bytes = bytes, .size = size};
+    struct name_request q = {.r.at = at, .path = path, .bytes = bytes, .size = size};
 
     if (bytes && size)
         return (int)request_run(&q.r, fs, readlink_go);
     errno = EINVAL;
     return -1;
+}
+
+GFAPI int
+glfs_readlink(struct glfs *fs, const char *path, char *bytes, size_t size)
+{
+    return api_readlink(fs, NULL, path, bytes, size);
 }
 
 /* Finds the path without links of an object, or with `mode` S_IFDIR of a directory. */

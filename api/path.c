@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Paths. Each name of a path is looked up at the bricks, which check the caller's right to search the
- * directory. A path without a leading slash begins at the volume's working directory. `..` goes to the
- * directory that the path has come from, and stays in the root at the root. */
+ * directory. A path without a leading slash begins at the volume's working directory, or at the object of a
+ * call of glfs-handles. `..` goes to the directory that the path has come from, and stays in the root at the
+ * root. The directory above an object is found by the path that the bricks know of a directory. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api-internal.h"
+#include "data/dict.h"
 
 enum { LINKS_MAX = 40, REST_BYTES = 2 * PATH_MAX };
 
@@ -19,6 +21,7 @@ struct api_walk {
     size_t real_ends[PATH_MAX / 2]; /* lengths of `real` below each of `dirs` */
     char real[PATH_MAX];
     size_t real_len;
+    bool is_from_object; /* dirs[0] is an object that is not the root */
     char *at; /* in `rest` */
     char rest[REST_BYTES];
 };
@@ -54,6 +57,30 @@ object_look(struct request *r, struct inode *inode, struct iatt *out)
         *out = stk->reply.stat;
     call_stack_free(stk);
     return ret < 0 ? ret : 0;
+}
+
+/* The inode of an object; *is_known: the layers know the object already. Returns 0 or -errno. */
+static int
+object_find(struct request *r, const struct glfs_object *o, struct inode **out, bool *is_known)
+{
+    const struct iatt a = {.gfid = o->gfid, .mode = o->type};
+
+    *out = gfid_is_root(&o->gfid) ? inode_root(r->graph->inodes) : inode_find(r->graph->inodes, &o->gfid);
+    *is_known = *out && inode_type(*out);
+    if (!*out)
+        *out = inode_link(r->graph->inodes, NULL, NULL, &a);
+    return *out ? 0 : -ENOMEM;
+}
+
+/* Like object_look(). Tells the inode its type, and says ESTALE of an object that is gone. */
+static int
+object_look_first(struct request *r, struct inode *inode, struct iatt *out)
+{
+    int err = object_look(r, inode, out);
+
+    if (!err && !inode_type(inode))
+        inode_learn_type(inode, out->mode);
+    return err == -ENOENT ? -ESTALE : err;
 }
 
 /* Looks a name up. Sets the inode and the attributes of `out`. */
@@ -180,7 +207,8 @@ end_at_dir(struct api_walk *w, int how, struct place *out)
 {
     if (how & PLACE_NAME)
         return w->depth == 1 ? -EBUSY : -EINVAL; /* `/`, or a path that ends in `.` or `..` */
-    int err = object_look(w->r, w->dirs[w->depth - 1], &out->iatt);
+    bool is_asked = !(how & PLACE_KNOWN) || w->depth > 1;
+    int err = is_asked ? object_look_first(w->r, w->dirs[w->depth - 1], &out->iatt) : 0;
 
     if (!err)
         out->inode = inode_ref(w->dirs[w->depth - 1]);
@@ -188,6 +216,37 @@ end_at_dir(struct api_walk *w, int how, struct place *out)
         out->parent = inode_ref(w->dirs[w->depth - 2]);
         memcpy(out->name, strrchr(w->real, '/') + 1, strlen(strrchr(w->real, '/')));
     }
+    return err;
+}
+
+/* The path begins with `..` at an object: the walk begins anew in the root, with the path of the directory
+ * above. */
+static int
+walk_above_object(struct api_walk *w)
+{
+    struct call_stack *stk = request_call(w->r, FOP_getxattr);
+
+    if (!stk)
+        return -ENOMEM;
+    stk->call.loc.inode = inode_ref(w->dirs[0]);
+    stk->call.name = "glusterfs.ancestry.path";
+    stk->call.has_name = true;
+    int err = request_wind(w->r, stk);
+    const struct dict_pair *p = err < 0 ? NULL : dict_find_text(stk->reply.dict, stk->call.name);
+    const char *end = p && p->len ? memrchr(p->v.bytes, '/', p->len) : NULL;
+    size_t len = end ? (size_t)(end - (const char *)p->v.bytes) : 0, left = strlen(w->at);
+
+    err = err < 0 ? err : !end ? -ENOENT : len + left + 2 > sizeof w->rest ? -ENAMETOOLONG : 0;
+    if (!err) {
+        memmove(w->rest + len + 1, w->at, left + 1);
+        memcpy(w->rest, p->v.bytes, len);
+        w->rest[len] = '/';
+        w->at = w->rest;
+        walk_leave_to(w, 0);
+        w->is_from_object = false;
+        err = walk_enter(w, inode_root(w->r->graph->inodes));
+    }
+    call_stack_free(stk);
     return err;
 }
 
@@ -205,12 +264,18 @@ walk_step(struct api_walk *w, int how, struct place *out)
 
     if (strcmp(out->name, ".") == 0)
         return 1;
+    if (strcmp(out->name, "..") == 0 && w->depth == 1 && w->is_from_object) {
+        err = walk_above_object(w);
+        return err ? err : 1;
+    }
     if (strcmp(out->name, "..") == 0) {
         walk_leave_to(w, w->depth > 1 ? w->depth - 1 : 1);
         return 1;
     }
     struct inode *dir = w->dirs[w->depth - 1];
 
+    if (inode_type(dir) && !S_ISDIR(inode_type(dir))) /* an object that is no directory */
+        return -ENOTDIR;
     if (is_last && how & PLACE_NAME) {
         out->parent = inode_ref(dir);
         return 0;
@@ -263,8 +328,40 @@ walk_begin(struct api_walk *w, const char *path)
     return len == SIZE_MAX ? -ENAMETOOLONG : walk_enter(w, inode_root(w->r->graph->inodes));
 }
 
+static int
+walk_begin_at(struct api_walk *w, const struct glfs_object *at, const char *path, int how)
+{
+    struct inode *inode;
+    struct iatt a;
+    bool is_known;
+    size_t len = path ? strlen(path) : 0;
+    int err = len + 1 > sizeof w->rest ? -ENAMETOOLONG : object_find(w->r, at, &inode, &is_known);
+
+    if (err)
+        return err;
+    if (!is_known && (len || how & PLACE_KNOWN)) /* else the end of the walk looks */
+        err = object_look_first(w->r, inode, &a);
+    if (err) {
+        inode_unref(inode);
+        return err;
+    }
+    if (len)
+        memcpy(w->rest, path, len);
+    w->rest[len] = '\0';
+    w->at = w->rest;
+    w->is_from_object = !gfid_is_root(&at->gfid);
+    return walk_enter(w, inode);
+}
+
 int
 place_find(struct request *r, const char *path, int how, struct place *out, char *real)
+{
+    return place_find_at(r, r->at, path, how, out, real);
+}
+
+int
+place_find_at(struct request *r, const struct glfs_object *at, const char *path, int how, struct place *out,
+              char *real)
 {
     struct api_walk *w = calloc(1, sizeof *w);
 
@@ -272,7 +369,7 @@ place_find(struct request *r, const char *path, int how, struct place *out, char
     if (!w)
         return -ENOMEM;
     w->r = r;
-    int err = walk_begin(w, path);
+    int err = at ? walk_begin_at(w, at, path, how) : walk_begin(w, path);
 
     if (!err) {
         do {

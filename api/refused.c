@@ -37,5 +37,4 @@ refuse_call(const char *name, atomic_bool *is_told)
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
-OLD_VERSION(glfs_h_lookupat_342, glfs_h_lookupat, "3.4.2");
 OLD_VERSION(glfs_h_poll_upcall_370, glfs_h_poll_upcall, "3.7.0");

@@ -112,6 +112,15 @@ glfs_setfsgroups(size_t size, const gid_t *groups)
     return 0;
 }
 
+/* Programs set the id before each call, without leases, too. No call can hold a lease (glfs_lease() is
+ * refused), so the id has no effect. */
+GFAPI int
+glfs_setfsleaseid(const char *id)
+{
+    (void)id;
+    return 0;
+}
+
 /* Fills in supplementary groups, as many as a call can carry. For root no brick needs them. */
 static int
 take_groups(struct request *r, const struct thread_ids *ids)

@@ -17,11 +17,11 @@
 
 #include "api/api-internal.h"
 #include "base/thread.h"
-#include "data/dict.h"
 #include "log/log.h"
 #include "mount/client-volume.h"
 #include "rpc/transport/transport.h"
 #include "xlators/cluster/distribute/hash.h"
+#include "xlators/protocol/client/client.h"
 
 enum { GLUSTERD_PORT = 24007, API_INODES_KEPT = 1024, API_OPTIONS_MAX = 256 };
 #define API_LOG_DIR "/var/log/glusterfs"
@@ -57,6 +57,7 @@ glfs_new(const char *volume)
     pthread_mutex_init(&fs->lock, NULL);
     pthread_cond_init(&fs->changed, NULL);
     CDS_INIT_LIST_HEAD(&fs->files);
+    CDS_INIT_LIST_HEAD(&fs->upcalls);
     return fs;
 }
 
@@ -436,6 +437,7 @@ make_volume_graph(struct glfs *fs)
     if (fs->log_level >= 0)
         log_set_group_level(&g->log, true, (enum log_level)fs->log_level);
     g->watch = api_volume_event;
+    g->watch_invalidated = api_upcall;
     g->maker = fs;
     pthread_mutex_lock(&fs->lock);
     fs->graph = g;
@@ -585,6 +587,7 @@ glfs_fini(struct glfs *fs)
     free(fs->log_path);
     free(fs->volume);
     free(fs->cwd);
+    api_upcalls_drop(fs);
     pthread_cond_destroy(&fs->changed);
     pthread_mutex_destroy(&fs->lock);
     free(fs);
@@ -608,46 +611,23 @@ volume_pin(struct glfs *fs)
 
 /* ---- the volume's id ------------------------------------------------------------------------- */
 
-struct id_request {
-    struct request r;
-    struct gfid id;
-};
-
-static int64_t
-get_volume_id_go(struct request *r)
-{
-    struct id_request *q = caa_container_of(r, struct id_request, r);
-    struct call_stack *stk = request_call(r, FOP_getxattr);
-
-    if (!stk)
-        return -ENOMEM;
-    stk->call.loc.inode = inode_root(r->graph->inodes);
-    stk->call.name = "trusted.glusterfs.volume-id";
-    stk->call.has_name = 1;
-    int ret = request_wind(r, stk);
-    const struct dict_pair *p = ret < 0 ? NULL : dict_find_text(stk->reply.dict, stk->call.name);
-
-    if (p && p->type == DICT_GFID)
-        q->id = p->v.gfid;
-    else if (p && p->len == sizeof q->id)
-        memcpy(&q->id, p->v.bytes, sizeof q->id);
-    else if (ret >= 0)
-        ret = -ENODATA;
-    call_stack_free(stk);
-    return ret < 0 ? ret : 0;
-}
-
 GFAPI int
 glfs_get_volumeid(struct glfs *fs, char *id, size_t size)
 {
-    struct id_request q;
+    struct gfid of_brick;
 
     if (!id || !size)
-        return sizeof q.id;
-    if (size < sizeof q.id)
+        return sizeof of_brick;
+    if (size < sizeof of_brick)
         return volume_fail(ERANGE);
-    if (request_run(&q.r, fs, get_volume_id_go) < 0)
+    struct graph *g = volume_pin(fs);
+    if (!g)
         return -1;
-    memcpy(id, &q.id, sizeof q.id);
-    return sizeof q.id;
+    bool is_known = client_volume_id(g, &of_brick);
+
+    graph_unpin(g);
+    if (!is_known)
+        return volume_fail(ENODATA);
+    memcpy(id, &of_brick, sizeof of_brick);
+    return sizeof of_brick;
 }

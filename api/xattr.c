@@ -199,11 +199,12 @@ xattr_no_file(void)
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
-static int
-set_by_path(struct glfs *fs, const char *path, int how, const char *name, const void *value, size_t size,
-            int flags)
+int
+api_setxattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how, const char *name,
+             const void *value, size_t size, int flags)
 {
-    struct xattr_request q = {.path = path,
+    struct xattr_request q = {.r.at = at,
+                              .path = path,
                               .how = how,
                               .fop = FOP_setxattr,
                               .name = name,
@@ -217,13 +218,13 @@ set_by_path(struct glfs *fs, const char *path, int how, const char *name, const 
 GFAPI int
 glfs_setxattr(struct glfs *fs, const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    return set_by_path(fs, path, PLACE_FOLLOW, name, value, size, flags);
+    return api_setxattr(fs, NULL, path, PLACE_FOLLOW, name, value, size, flags);
 }
 
 GFAPI int
 glfs_lsetxattr(struct glfs *fs, const char *path, const char *name, const void *value, size_t size, int flags)
 {
-    return set_by_path(fs, path, 0, name, value, size, flags);
+    return api_setxattr(fs, NULL, path, 0, name, value, size, flags);
 }
 
 GFAPI int
@@ -242,14 +243,27 @@ glfs_fsetxattr(struct glfs_fd *fd, const char *name, const void *value, size_t s
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
+ssize_t
+api_getxattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how, const char *name,
+             void *value, size_t size)
+{
+    struct xattr_request q = {.r.at = at,
+                              .path = path,
+                              .how = how,
+                              .fop = FOP_getxattr,
+                              .name = name,
+                              .out = value,
+                              .size = size};
+
+    return xattr_run(&q, fs, !name);
+}
+
+/* A NULL name is an error, unless the program lists names. */
 static ssize_t
 get_by_path(struct glfs *fs, const char *path, int how, const char *name, void *value, size_t size,
             bool lists)
 {
-    struct xattr_request q = {
-        .path = path, .how = how, .fop = FOP_getxattr, .name = name, .out = value, .size = size};
-
-    return xattr_run(&q, fs, lists);
+    return api_getxattr(fs, NULL, path, how, name || lists ? name : "", value, size);
 }
 
 static ssize_t
@@ -303,20 +317,25 @@ glfs_flistxattr(struct glfs_fd *fd, void *names, size_t size)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-GFAPI int
-glfs_removexattr(struct glfs *fs, const char *path, const char *name)
+int
+api_removexattr(struct glfs *fs, const struct glfs_object *at, const char *path, int how, const char *name)
 {
-    struct xattr_request q = {.path = path, .how = PLACE_FOLLOW, .fop = FOP_removexattr, .name = name};
+    struct xattr_request q = {
+        .r.at = at, .path = path, .how = how, .fop = FOP_removexattr, .name = name};
 
     return (int)xattr_run(&q, fs, false);
 }
 
 GFAPI int
+glfs_removexattr(struct glfs *fs, const char *path, const char *name)
+{
+    return api_removexattr(fs, NULL, path, PLACE_FOLLOW, name);
+}
+
+GFAPI int
 glfs_lremovexattr(struct glfs *fs, const char *path, const char *name)
 {
-    struct xattr_request q = {.path = path, .fop = FOP_removexattr, .name = name};
-
-    return (int)xattr_run(&q, fs, false);
+    return api_removexattr(fs, NULL, path, 0, name);
 }
 
 GFAPI int

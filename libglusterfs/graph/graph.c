@@ -61,6 +61,8 @@ xlator_tell(struct xlator *xl, struct layer_event e)
         if (xlator_is_on(parent) && parent->type->event && parent->type->event(parent, &e))
             return;
     }
+    if (e.kind == EVENT_INVALIDATED && g->watch_invalidated)
+        g->watch_invalidated(g, e.gfid, e.flags);
     if (e.kind != EVENT_CHILD || e.change == CHILD_SOME_UP || e.change == CHILD_SOME_DOWN)
         return;
     atomic_store(&g->is_child_up, e.change == CHILD_UP);

@@ -44,6 +44,8 @@ struct graph {
     /* Called by any thread for events that reach the top of the graph. Set by the graph's creator before
      * graph_start(). */
     void (*watch)(struct graph *g, enum child_event event);
+    /* The same for EVENT_INVALIDATED. NULL: not wanted. */
+    void (*watch_invalidated)(struct graph *g, const struct gfid *gfid, uint32_t flags);
     void *maker; /* for the graph's creator */
     struct reason refusal; /* graph_note_refusal(); under clients_lock */
     _Atomic uint32_t files; /* open files in its clients' fd tables: fs/fd.c */

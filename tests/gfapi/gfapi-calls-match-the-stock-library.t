@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# A program makes 220 calls with GlusterFS's library and with Kiln's, on the same volume: paths, names, attributes, data, positions,
-# locks, extended attributes, directories, and calls as another user. All results and errors are equal, but for the known differences
+# A program makes 300 calls with GlusterFS's library and with Kiln's, on the same volume: paths, names, attributes, data, positions,
+# locks, extended attributes, directories, objects and their handles, and calls as another user. All results and errors are equal, but for the known differences
 # below. Both libraries have the same names and versions.
-# Covers: api/path.c, api/names.c, api/attr.c, api/io.c, api/file.c, api/xattr.c, api/dir.c, api/request.c, api/gfapi.map
+# Covers: api/path.c, api/names.c, api/attr.c, api/io.c, api/file.c, api/xattr.c, api/dir.c, api/object.c, api/request.c, api/gfapi.map
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/gfapi.sh"
@@ -27,7 +27,8 @@ t "the program runs with Kiln's library" calls with_kiln
 t "the program runs with GlusterFS's library" calls with_stock
 
 # What GlusterFS's library does and Kiln's does not: it takes an unknown transport for TCP, has no attributes of the path "//", passes
-# over a slash behind a file or a link, moves a position below 0, lets programs change gfids, and has other errnos.
+# over a slash behind a file or a link, moves a position below 0, lets programs change gfids, says ENOENT of an object that is
+# gone (Kiln's: ESTALE), and has other errnos.
 cat >"$T/known" <<'EOS'
 < server 0 0
 > server 0 EINVAL
@@ -51,6 +52,16 @@ cat >"$T/known" <<'EOS'
 > lseek . -100 1 -> EINVAL
 < setxattr . x trusted.gfid 0123456789abcdef 16 0 -> 0
 > setxattr . x trusted.gfid 0123456789abcdef 16 0 -> EPERM
+< h_create_from_handle . 0123456789abcdef 16 . -> ENOENT
+> h_create_from_handle . 0123456789abcdef 16 . -> ESTALE
+< h_link 0 EEXIST EISDIR
+> h_link 0 EEXIST EPERM
+< h_stat an object without names ENOENT
+< h_anonymous_read ENOENT
+< h_create_from_handle . . 16 . -> ENOENT
+> h_stat an object without names ESTALE
+> h_anonymous_read ESTALE
+> h_create_from_handle . . 16 . -> ESTALE
 EOS
 diff "$T/with_stock.out" "$T/with_kiln.out" | grep '^[<>]' >"$T/differences" || true
 is "$(diff "$T/known" "$T/differences")" "" "all results are equal, but for the known differences"
@@ -63,4 +74,5 @@ stat a ELOOP
 stat a/x ELOOP
 lstat a 0 0o120777 1 0 0 - 0
 creat . a 2 384 -> ELOOP
+h_lookupat . . x . 0 -> ENOTDIR
 fini True" "loops of symbolic links, and writes to a file that is open for reading, are errors"

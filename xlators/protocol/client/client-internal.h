@@ -54,6 +54,7 @@ struct client {
 
     pthread_mutex_t lock;      /* guards the fields below; a leaf lock: nothing is called with it held */
     pthread_cond_t changed;    /* of is_gone */
+    struct gfid volume_id;     /* of the last login; null: none */
     bool is_gone;              /* the peer has ended */
     bool is_up;                /* logged in */
     bool has_told;             /* the parent has had an event: `told` */

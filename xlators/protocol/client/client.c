@@ -44,6 +44,7 @@
 #include "rpc/xdr/callback-program.h"
 #include "rpc/xdr/sequence-program.h"
 #include "xlators/protocol/client/client-internal.h"
+#include "xlators/protocol/client/client.h"
 
 #define GLUSTERD_PORT_DEFAULT "24007"
 
@@ -122,6 +123,8 @@ brick_up(struct brick_peer *p, const struct brick_login *login, void *arg)
                                           (login->has_sequences && conf->compound ? BRICK_SEQUENCES : 0));
     pthread_mutex_lock(&c->lock);
     c->is_up = login->is_child_up;
+    if (login->volume_id)
+        (void)gfid_parse(login->volume_id, strlen(login->volume_id), &c->volume_id);
     c->reopening++; /* keeps client_reopened() from the end until all OPENs are sent */
     pthread_mutex_unlock(&c->lock);
     remote_fds_reopen(c, brick_peer_client(p));
@@ -1030,3 +1033,19 @@ const struct xlator_type protocol_client_xlator = {
     .fd_release = client_fd_release,
     .dump = client_dump,
 };
+
+bool
+client_volume_id(struct graph *g, struct gfid *out)
+{
+    *out = (struct gfid){{0}};
+    for (unsigned i = 0; i < g->layer_count && gfid_is_null(out); i++) {
+        struct client *c = g->layers[i].type == &protocol_client_xlator ? g->layers[i].private : NULL;
+
+        if (!c)
+            continue;
+        pthread_mutex_lock(&c->lock);
+        *out = c->volume_id;
+        pthread_mutex_unlock(&c->lock);
+    }
+    return !gfid_is_null(out);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* client: what a program may ask a mount's protocol/client layers. */
+#ifndef KILN_PROTOCOL_CLIENT_H
+#define KILN_PROTOCOL_CLIENT_H
+
+#include <stdbool.h>
+
+struct gfid;
+struct graph;
+
+/* Finds the volume's id, as the first brick that has accepted a login has told it. False: none has. Takes a
+ * lock of the layer; any thread. */
+bool client_volume_id(struct graph *g, struct gfid *out);
+
+#endif
