@@ -516,7 +516,8 @@ conn_tls_failure(struct conn *c, char *out, size_t size)
     if (tls)
         tls_failure(tls, out, size);
     else if (c->is_tls_demanded)
-        snprintf(out, size, "the peer demands TLS, and this side speaks without (client.ssl is off)");
+        snprintf(out, size,
+                 "the peer demands TLS, and this side speaks without (client.ssl or management TLS is off)");
 }
 
 unsigned

@@ -99,3 +99,21 @@ t_here "the commands of kiln(8) for a client work, and the client mounts" as_cli
 t "kilnd logs the name of the client's certificate" grep -q 'TLS connection from .*CN=client1' "$T/log/kilnd.log"
 umount /usr/lib/ssl /etc/ssl
 front_stop
+
+# The file of kiln(8)'s last words
+touch /var/lib/glusterd/secure-access
+front_start
+t "with secure-access kilnd gives a volfile by TLS" \
+    "$KILN_MOUNT" -s localhost --volfile-id v -l "$T/log/secure.log" "$T/kiln"
+t "the connection to port 24007 is encrypted" grep -qE 'TLS connection to .*:24007, CN=' "$T/log/secure.log"
+t "the mount writes" bash -c "echo secure >'$T/kiln/file'"
+umount "$T/kiln"
+front_mount v "$T/stock"
+is "$(cat "$T/stock/file")" secure "a stock mount fetches the volfile by TLS and reads"
+umount "$T/stock"
+t "a mount without management TLS fails with the reason" fails_with "demands TLS, and this side speaks without" \
+    timeout 60 "$KILN_MOUNT" --secure-mgmt=off -s localhost --volfile-id v -l "$T/log/plain.log" "$T/kiln"
+t "kilnd logs the address of that mount" \
+    grep -qE 'TLS connection from [0-9.:]+ failed: the peer speaks without TLS' "$T/log/kilnd.log"
+front_stop
+rm /var/lib/glusterd/secure-access
