@@ -400,7 +400,7 @@ refuse_other_kind(struct conn *c)
     if (c->is_dialled) {
         log_event(LOG_WARNING, NULL, "tls-demanded",
                   "connection to %s failed: the peer demands TLS, and this side speaks without (client.ssl "
-                  "is off)",
+                  "or management TLS is off)",
                   peer);
         return -EPROTO;
     }
