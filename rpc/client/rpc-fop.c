@@ -278,11 +278,26 @@ copy_reply(const struct fop_reply *from, enum fop fop, struct fop_reply *out, st
 /* The kernel accepts no larger errno from a FUSE server: it drops the reply, and the caller hangs. */
 enum { ERRNO_LIMIT = 511 };
 
-static void
-check_errno(struct fop_reply *out)
+static bool
+is_of_a_lock(enum fop fop)
 {
-    if (out->op_ret < 0 && (out->op_errno <= 0 || out->op_errno > ERRNO_LIMIT))
-        out->op_errno = EIO;
+    return fop == FOP_lk || fop == FOP_inodelk || fop == FOP_finodelk || fop == FOP_entrylk ||
+           fop == FOP_fentrylk;
+}
+
+/* A brick that answers a lock call with a number that is no errno may have granted the lock, and the next
+ * call of this client would wait for it. So the connection ends, and with the connection all its locks.
+ * (Stock answers with 0 in rare cases of a lock that is not granted.) */
+static void
+check_errno(struct rpc_reply *r, enum fop fop, struct fop_reply *out)
+{
+    if (out->op_ret >= 0 || (out->op_errno > 0 && out->op_errno <= ERRNO_LIMIT))
+        return;
+    bool ends = out->op_errno && is_of_a_lock(fop) && !r->err && !r->fop;
+
+    if (ends)
+        rpc_reply_is_garbage(r, fop_info[fop].name);
+    out->op_errno = ends ? ENOTCONN : EIO;
 }
 
 void
@@ -308,7 +323,7 @@ rpc_reply_fop(struct rpc_reply *r, enum fop fop, struct fop_reply *out, struct a
     }
     if (err)
         set_reply_error(out, -err);
-    check_errno(out);
+    check_errno(r, fop, out);
     if (err == -ENOMEM)
         out->shortage = SHORTAGE_UNREAD;
 }

@@ -67,6 +67,9 @@ answer(int fd, const struct rpc_call_head *head, struct xdr *args)
     } else if (fop == FOP_access) {
         r.op_ret = -1;
         r.op_errno = (int32_t)c.flags;
+    } else if (fop == FOP_inodelk) {
+        r.op_ret = -1;
+        r.op_errno = (int32_t)c.flock.len;
     }
     answer_with(fd, head->xid, fop, &r, payload);
     arena_release(&a);
@@ -187,6 +190,25 @@ START_TEST(invalid_error_numbers_become_eio)
         const struct fop_call call = {.fop = FOP_access, .flags = (uint32_t)numbers[i].sent};
 
         ck_assert_int_eq(ask(&call, NULL), -numbers[i].heard);
+    }
+}
+END_TEST
+
+/* The lock may be granted, and ends with the connection. */
+START_TEST(an_invalid_error_number_of_a_lock_ends_the_connection)
+{
+    static const struct {
+        int32_t sent;
+        int heard;
+    } numbers[] = {{EAGAIN, EAGAIN}, {0, EIO}, {24996, ENOTCONN}, {INT32_MAX, ENOTCONN}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const struct fop_call call = {
+            .fop = FOP_inodelk, .name = "domain", .type = FLOCK_WRITE, .flock = {.len = numbers[i].sent}};
+
+        ck_assert_int_eq(ask(&call, NULL), -numbers[i].heard);
+        if (numbers[i].heard == ENOTCONN)
+            wait_on(&came_up); /* again */
     }
 }
 END_TEST
@@ -374,6 +396,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, small_fops_are_answered_and_counted);
     tcase_add_test(t, invalid_error_numbers_become_eio);
+    tcase_add_test(t, an_invalid_error_number_of_a_lock_ends_the_connection);
     tcase_add_test(t, a_name_of_2000_bytes_reaches_the_peer);
     tcase_add_test(t, reads_of_all_sizes_return_the_sent_bytes);
     tcase_add_test(t, a_write_of_two_pieces_and_an_empty_write_succeed);

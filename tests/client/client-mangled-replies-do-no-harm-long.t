@@ -49,7 +49,7 @@ behaves() {
     is_back "$1"
 }
 
-layouts=${KILN_MANGLE_LAYOUTS:-1x1 1x2 2x1 2x2 arbiter}
+layouts=${KILN_MANGLE_LAYOUTS:-1x1 1x2 2x1 2x2 arbiter 1x2+1 1x4+2}
 if [[ -n ${KILN_MANGLE_MINUTES:-} ]]; then
     seconds=$((KILN_MANGLE_MINUTES * 60 / $(wc -w <<<"$layouts") / $(wc -w <<<"${KILN_MANGLE_KINDS:-$kinds}")))
 fi
