@@ -391,6 +391,8 @@ says_done(const struct call_stack *stk)
     return err == (is_removal(&stk->call) || stk->call.fop == FOP_rename ? ENOENT : EEXIST);
 }
 
+static xl_verdict old_name_check(struct xlator *xl, struct call_stack *stk);
+
 /* Answers the call by the LOOKUP of its name, whose owner is the call. */
 static void
 name_looked_up(struct call_stack *look)
@@ -407,6 +409,12 @@ name_looked_up(struct call_stack *look)
     call_stack_free(look);
     if (!is_done && names_are_missing(stk->xl->private, &stk->call)) {
         call_stack_answer(stk, send_again(stk->xl, stk));
+        return;
+    }
+    if (is_done && stk->call.fop == FOP_rename) { /* the first try may have left the old name */
+        xl_verdict verdict = old_name_check(stk->xl, stk);
+
+        call_stack_answer(stk, verdict == XL_PASS ? XL_DONE : verdict);
         return;
     }
     if (opens) { /* the first try has made the file: the next one opens it */
@@ -468,7 +476,7 @@ old_name_removed(struct call_stack *removal)
         call_stack_unwind(stk);
 }
 
-/* A RENAME has succeeded at a later try. `look` is the LOOKUP of its old name. */
+/* A RENAME has succeeded. `look` is the LOOKUP of its old name. */
 static void
 old_name_looked_up(struct call_stack *look)
 {
@@ -498,7 +506,7 @@ is_one_name(const struct fop_call *c)
            strcmp(c->loc.name, c->loc2.name) == 0;
 }
 
-/* Looks whether a RENAME that has succeeded at a later try has left the old name. */
+/* Looks whether a RENAME that has succeeded, at the first or a later try, has left the old name. */
 static xl_verdict
 old_name_check(struct xlator *xl, struct call_stack *stk)
 {

@@ -231,6 +231,7 @@ START_TEST(a_rename_is_done_if_the_new_name_leads_to_the_object)
         then = ENOENT;
         tell(CHILD_SOME_DOWN);
         ck_assert_int_eq(bench_run(call), is_done ? 0 : -ENOENT);
+        ck_assert_int_eq(last_fop, is_done ? FOP_unlink : FOP_rename); /* of the old name, if it is left */
     }
 }
 END_TEST
