@@ -351,14 +351,35 @@ cluster_job_begin(const char *kind, const char *key, const char *subject, char i
     return err;
 }
 
+struct drain_check {
+    const char *host;
+    struct problem *why;
+};
+
+/* Refuses the drain of a host with a brick that replace-brick refuses. */
+static void
+check_drained_volume(const struct volume *v, void *arg)
+{
+    const struct drain_check *c = arg;
+
+    for (unsigned i = 0; i < v->brick_count && !c->why->err; i++) {
+        if (strcmp(v->bricks[i].host, c->host) == 0)
+            (void)volume_refuse_dispersed(v, "replace-brick, by which a host is drained,", c->why);
+    }
+}
+
 int
 cluster_jobs_drain(const char *host, char *id, struct problem *why)
 {
+    const struct drain_check check = {host, why};
     char wrong[320];
 
     snprintf(wrong, sizeof wrong, "host %.255s is being drained", host);
     if (cluster_check_store(why) || cluster_check_host(host, why) ||
         check_no_job("drain", "host", host, wrong, why))
+        return why->err;
+    volumes_each(check_drained_volume, (void *)&check);
+    if (why->err)
         return why->err;
     return cluster_job_begin("drain", "host", host, id, why);
 }

@@ -114,7 +114,7 @@ choose_root(struct roots *r, const struct volume *v, unsigned first, unsigned co
     problem_set(why, -ENOSPC, "no live host is left for brick %u of volume %s with a brick root%s",
                 v->brick_count + 1, v->name, bytes ? " of enough free space" : "");
     problem_expected(why,
-                     "kilnd --brick-root=DIR on as many live hosts as a replica set has bricks; %u folders "
+                     "kilnd --brick-root=DIR on as many live hosts as a set has bricks; %u folders "
                      "are offered",
                      r->count);
     problem_type(why, "kiln host list");

@@ -116,7 +116,8 @@ check_size(const char *size, struct problem *why)
     return why->err;
 }
 
-/* Chooses hosts and folders. `size` is the free space that each brick must have; NULL: any. */
+/* Chooses hosts and folders. `size` is the free space that each set of bricks must have; NULL: any. A brick
+ * of a dispersed set has one of `replica` - `redundancy` parts of the data, each other brick has all. */
 static int
 place_bricks(struct volume *v, int sets, const char *size, struct problem *why)
 {
@@ -129,6 +130,8 @@ place_bricks(struct volume *v, int sets, const char *size, struct problem *why)
         return why->err;
     if (size)
         (void)option_size(size, &bytes);
+    if (v->redundancy && v->replica > v->redundancy)
+        bytes = (bytes + v->replica - v->redundancy - 1) / (v->replica - v->redundancy);
     return cluster_place_sets(v, (unsigned)sets, bytes, why);
 }
 
@@ -147,14 +150,12 @@ verb_create(json_t *args, json_t **out, struct problem *why)
     const bool is_placed = cluster_is_on() && json_array_size(bricks) == 0;
     if (replica < 1 || arbiter < 0 || arbiter > 1 || redundancy < 0)
         return problem_set(why, -EINVAL, "replica %d arbiter %d redundancy %d", replica, arbiter, redundancy);
-    if (redundancy && cluster_is_on())
-        return problem_set(why, -EOPNOTSUPP, "dispersed volumes of a store are not built");
     struct volume *v = volume_new(name, (unsigned)replica, arbiter != 0);
     if (!v)
         return problem_no_memory(why);
     why->err = 0;
     v->redundancy = (unsigned)redundancy;
-    if ((size && volume_refuse_dispersed(v, "a limit", why)) ||
+    if ((size && !is_placed && volume_refuse_dispersed(v, "a limit", why)) ||
         (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why))) {
         volume_free(v);
         return why->err;
