@@ -3,7 +3,8 @@
 #
 # The Debian packages are built and installed by apt in a bare Debian 12 that systemd has booted. A volume is created,
 # mounted by both clients and written while kilnd restarts, the watchdog restarts kilnd, logs are rotated, the machine
-# reboots and mounts the entries of its fstab, and purging the packages keeps the bricks.
+# reboots and mounts the entries of its fstab, an upgrade of the package is not noticed by a writer, and purging the
+# packages keeps the bricks.
 #
 #   tests/packages/packages-install-and-purge-on-bare-debian-long.t
 #
@@ -131,7 +132,30 @@ fi
 
 # ---- upgraded, removed, purged ---------------------------------------------------------------
 
+# A process holds a removed file open and writes to the file until the packages are there.
+cat >"$root/root/hold" <<'END'
+exec 7<>/mnt/k/removed
+rm /mnt/k/removed
+touch /root/holds
+until [[ -e /root/upgraded ]]; do echo x >&7 || exit 1; done
+END
+inside 'bash /root/hold' >/dev/null 2>&1 </dev/null &
+holder=$!
+t "a process writes to a removed file" until_inside 60 'test -e /root/holds'
+inside 'systemctl show -P MainPID kilnd >/root/pid; systemctl show -P MainPID kiln-mount >/root/mount-pid'
 t "dpkg installs the packages again, as an upgrade" inside 'dpkg -i /debs/kiln_*.deb /debs/kiln-client_*.deb && systemctl is-active kilnd'
+t "the new kilnd has taken over the process of the old one" inside '[[ $(systemctl show -P MainPID kilnd) == $(</root/pid) ]] && \
+    journalctl -u kilnd --no-pager | grep "\[upgraded\]"'
+t "a further reload with the same program keeps the program" inside 'systemctl reload kilnd && [[ $(systemctl show -P MainPID kilnd) == $(</root/pid) ]] && \
+    [[ $(journalctl -u kilnd --no-pager | grep -c "\[upgraded\]") -eq 1 ]]'
+t "the new kiln-mount has taken over the process of the old one" inside '[[ $(systemctl show -P MainPID kiln-mount) == $(</root/mount-pid) ]] && \
+    tr "\0" "\n" </proc/$(</root/mount-pid)/environ | grep "^KILN_MOUNT_UPGRADES=1 serving"'
+# As a package with a program that does not start on this machine.
+t "a program that does not start leaves the package configured and the old kilnd serving" inside 'mv /usr/sbin/kilnd /root/kilnd && \
+    cp /bin/false /usr/sbin/kilnd && /var/lib/dpkg/info/kiln.postinst configure 0.1.0 2>&1 | grep "kilnd goes on with the earlier program" && \
+    mv /root/kilnd /usr/sbin/kilnd && [[ $(systemctl show -P MainPID kilnd) == $(</root/pid) ]] && kiln status demo'
+inside 'touch /root/upgraded'
+t "no write failed during the upgrade" wait "$holder"
 t "the mount works after the upgrade" until_inside 240 'grep -q hello /mnt/k/file'
 t "both mounts are unmounted" inside 'umount /mnt/s && kiln umount /mnt/k'
 contents='cd /srv && find . -path "*/.glusterfs" -prune -o -printf "%p %y %m %u\n" | sort; find . -path "*/.glusterfs" -prune -o -type f \
@@ -143,7 +167,8 @@ is "$(inside "$contents" 2>&1)" "$before" "the bricks are unchanged after the pu
 is "$(wc -l <<<"$before" | awk '{ print ($1 > 40) }')" 1 "the bricks are not empty"
 t "the purge leaves only the volume's description" inside '! ls /etc/kiln /etc/logrotate.d/kiln* /var/log/kiln \
     /lib/systemd/system/kilnd.service && ls /var/lib/kiln/volumes/demo.json'
-t "apt installs the packages again" inside 'apt-get install -y --no-install-recommends /debs/*.deb'
+# Without libgfapi0, which libkiln-gfapi stands for here, apt has removed the stock client, too.
+t "apt installs the packages again" inside 'apt-get install -y --no-install-recommends /debs/*.deb glusterfs-client'
 t "kilnd serves the volume again" until_inside 120 'kiln status demo && mount -t glusterfs localhost:/demo /mnt/s && grep -q hello /mnt/s/file'
 t "the packages can be purged twice" inside 'umount /mnt/s; apt-get purge -y kiln && dpkg --purge kiln kiln-client'
 
