@@ -79,16 +79,21 @@ upgrade(const struct verb *v, int argc, char **argv)
 
     if (argc && strcmp(argv[0], "mounts") == 0)
         return upgrade_mounts(argc - 1, argv + 1);
-    if (argc && strcmp(argv[0], "--rolling") == 0 && argc <= 2)
-        return ask_and_say("host-upgrade", json_pack("{ss*}", "program", argc > 1 ? argv[1] : NULL),
-                           "the hosts are being upgraded one after the other; see: kiln job list");
-    if (argc > 1)
+    const bool is_rolling = argc && strcmp(argv[0], "--rolling") == 0;
+    const char *program = argc > is_rolling ? argv[is_rolling] : NULL;
+
+    if (argc > 1 + is_rolling)
         return usage(v, "too many words");
+    if (program && *program != '/')
+        return usage(v, "'%.200s' is not the absolute path of a program", program);
+    if (is_rolling)
+        return ask_and_say("host-upgrade", json_pack("{ss*}", "program", program),
+                           "the hosts are being upgraded one after the other; see: kiln job list");
     int status = ask("version", json_object(), &before);
 
     if (status)
         return status;
-    status = ask("upgrade", json_pack("{ss*}", "program", argc ? argv[0] : NULL), &answer);
+    status = ask("upgrade", json_pack("{ss*}", "program", program), &answer);
     json_decref(answer);
     if (!status || status == KILN_NO_DAEMON)
         status = wait_for_next(before);

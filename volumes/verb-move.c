@@ -211,9 +211,13 @@ move_to_store(const struct store_options *o, const char *host, json_t **out, str
 {
     struct moving m = {0};
 
-    if (cluster_is_on())
-        return problem_set(why, -EALREADY, "the volumes are in the store %s already",
-                           store_location(cluster_store()));
+    if (cluster_is_on()) {
+        problem_set(why, -EALREADY, "the volumes are in the store %s already",
+                    store_location(cluster_store()));
+        problem_expected(why, "a folder, to take the volumes out of the store");
+        problem_type(why, "kiln store move DIR");
+        return why->err;
+    }
     if (volume_check_host(host, why))
         return why->err;
     struct store *s = store_open(o, why);

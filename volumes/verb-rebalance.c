@@ -70,6 +70,7 @@ verb_rebalance(json_t *args, json_t **out, struct problem *why)
         return rebalance_stop(name, false, why);
     problem_set(why, -EINVAL, "rebalance %.40s is not known", what);
     problem_expected(why, "start, status or stop");
+    problem_type(why, "kiln volume rebalance %.200s status", name);
     return why->err;
 }
 
@@ -91,10 +92,13 @@ verb_drain(json_t *args, json_t **out, struct problem *why)
     struct volume *removed = verbs_named_bricks(bricks, why);
     if (!removed)
         return why->err;
-    if (strcmp(what, "start") == 0)
+    if (strcmp(what, "start") == 0) {
         (void)rebalance_start_drain(name, removed, why);
-    else
+    } else {
         problem_set(why, -EINVAL, "drain %.40s is not known", what);
+        problem_expected(why, "start, status, stop, commit or force");
+        problem_type(why, "kiln volume remove-brick %.200s BRICK... status", name);
+    }
     volume_free(removed);
     return why->err;
 }

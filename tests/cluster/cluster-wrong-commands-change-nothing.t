@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # A typing error in any argument of a command about volumes of several hosts is refused with a text that names the wrong
-# word, and neither the store nor a brick changes. A host that returns with an old state folder follows the store, and so
-# does a host whose state folder is on a full disk.
+# word and the right word or a command, and neither the store nor a brick changes. A host that returns with an old state
+# folder follows the store, and so does a host whose state folder is on a full disk.
 # Covers: volumes/cluster-change.c, volumes/cluster-bricks.c, volumes/cluster-jobs.c, volumes/verbs-change.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -29,65 +29,76 @@ all() {
 }
 all >"$T/before"
 
-# Each line: a pattern that the error must match, and the command.
-while IFS='|' read -r pattern command; do
+refused() { # WRONG HINT COMMAND...
+    local wrong=$1 hint=$2 said
+    shift 2
+    if said=$(kiln_of h2 "$@" 2>&1); then
+        echo "succeeded: kiln $*"
+        return 1
+    fi
+    [[ $said == *"$wrong"* && $said == *"$hint"* && $said =~ (expected|try:) ]] || { echo "$said"; return 1; }
+}
+# Each line: the text of the error that names the wrong word, the text that helps, and the command.
+while IFS=';' read -r wrong hint command; do
     # shellcheck disable=SC2086
-    t "refused: kiln $command" fails_with "$pattern" kiln_of h2 $command
+    t "refused with a text that helps: kiln $command" refused "$wrong" "$hint" $command
 done <<'EOT'
-host h9|volume create n replica 2 h1:/srv/n h9:/srv/n
-expected a brick|volume create n replica 2 h1 h2
-replica|volume create n replica 3 h1:/srv/n h2:/srv/n
-exists already|volume create v h1:/srv/n
-volume v has its brick|volume create n h1:/srv/v
-overlap|volume create n replica 2 h1:/srv/n h1:/srv/n
-not a valid limit|volume create n h1:/srv/n size 10X
-not absolute|volume create n h1:srv/n
-no volume vv|volume start vv
-is started already|volume start v
-is not started|volume stop d
-is started|volume delete v
-no volume vv|volume delete vv
-there is no option|volume set v no.such.option on
-read-only|volume set v features.read-only maybe
-there is no option|volume reset v no.such.option
-no volume vv|volume limit vv 1G
-not a valid limit|volume limit v 1Q
-has no limit|volume limit v none
-not a folder|volume quota v set home 1G
-No such file|volume quota v set /home 1G
-no volume vv|volume rebalance vv start
-one set of bricks|volume rebalance v start
-is not started|volume rebalance d start
-|volume rebalance v begin
-no running rebalance|volume rebalance v stop
-host h9|volume add-brick v replica 4 h9:/srv/x
-h1:/srv/v|volume add-brick v h1:/srv/v h1:/srv/x h2:/srv/x
-/srv/x|volume remove-brick d h1:/srv/x force
-/srv/v|volume replace-brick v h9:/srv/v h1:/srv/x
-host h9|volume replace-brick v h1:/srv/v h9:/srv/x
-not drained|volume remove-brick d h1:/srv/d commit
-/srv/x|volume reset-brick v h1:/srv/x start
-no volume vv|volume heal vv
-|volume heal v inof
-no volume vv|volume status vv
-no volume vv|volume profile vv info
-host h9|host remove h9
-is up|host remove h3
-host h9|host drain h9
-no job|job stop 77
-|job stop
-|upgrade --roling
-|host add
-no authority|host add h4 10.9.0.14
-cannot be the name|host add h,4 10.9.0.14
-|host add h4
-neither etcd|store move etc://10.9.0.1:2379 h2
-a host of a store needs a name|store move etcd://10.9.0.1:2379
-the volumes are in the store|store move etcd://10.9.0.1:2379 h2
-has another host|store move /tmp/none
-|export gluster /tmp/none
-|tls take
-|store imprt x
+host h9;one of h1, h2, h3;volume create n replica 2 h1:/srv/n h9:/srv/n
+expected a brick;kiln volume create NAME [replica N;volume create n replica 2 h1 h2
+2 bricks with replica 3;a multiple of 3 bricks;volume create n replica 3 h1:/srv/n h2:/srv/n
+exists already;kiln volume info v;volume create v h1:/srv/n
+volume v has its brick;a folder that no volume uses;volume create n h1:/srv/v
+overlap;a folder of its own for each brick;volume create n replica 2 h1:/srv/n h1:/srv/n
+not a valid limit;such as 500M;volume create n h1:/srv/n size 10X
+not absolute;an absolute path;volume create n h1:srv/n
+no volume vv;kiln volume list;volume start vv
+is started already;kiln volume status v;volume start v
+is not started;kiln volume start d;volume stop d
+is started;kiln volume stop v;volume delete v
+no volume vv;kiln volume list;volume delete vv
+there is no option;kiln volume get v all;volume set v no.such.option on
+read-only;expected on or off;volume set v features.read-only maybe
+there is no option;kiln volume info v;volume reset v no.such.option
+no volume vv;kiln volume list;volume limit vv 1G
+not a valid limit;such as 500M;volume limit v 1Q
+has no limit;kiln volume limit v 10G;volume limit v none
+not a folder;such as /home/ann;volume quota v set home 1G
+No such file;the path of a folder;volume quota v set /home 1G
+no volume vv;kiln volume list;volume rebalance vv start
+one set of bricks;kiln volume add-brick v;volume rebalance v start
+is not started;kiln volume start d;volume rebalance d start
+rebalance begin is not known;kiln volume rebalance v status;volume rebalance v begin
+no running rebalance;kiln volume info v;volume rebalance v stop
+host h9;one of h1, h2, h3;volume add-brick v replica 4 h9:/srv/x
+h1:/srv/v;a folder of its own for each brick;volume add-brick v h1:/srv/v h1:/srv/x h2:/srv/x
+/srv/x is no brick of volume d;kiln volume info d;volume remove-brick d h1:/srv/x force
+h9:/srv/v is no brick of volume v;kiln volume info v;volume replace-brick v h9:/srv/v h1:/srv/x
+host h9;one of h1, h2, h3;volume replace-brick v h1:/srv/v h9:/srv/x
+not drained;kiln volume remove-brick d BRICK... start;volume remove-brick d h1:/srv/d commit
+/srv/x is no brick of volume v;kiln volume info v;volume reset-brick v h1:/srv/x start
+no volume vv;kiln volume list;volume heal vv
+no heal 'inof';kiln volume heal NAME [full | info;volume heal v inof
+no volume vv;kiln volume list;volume status vv
+no volume vv;kiln volume list;volume profile vv info
+host h9;one of h1, h2, h3;host remove h9
+is up;systemctl disable --now kilnd;host remove h3
+host h9;one of h1, h2, h3;host drain h9
+no job;kiln job list;job stop 77
+'stop' is no such command, or has other arguments;kiln job list | stop JOB;job stop
+'--roling' is not the absolute path of a program;kiln upgrade [PROGRAM | --rolling [PROGRAM];upgrade --roling
+'add' is no such command, or has other arguments;add HOST ADDRESS [FILE];host add
+no authority;kiln tls init;host add h4 10.9.0.14
+cannot be the name;1 to 64 letters;host add h,4 10.9.0.14
+'add' is no such command, or has other arguments;add HOST ADDRESS [FILE];host add h4
+neither etcd;kiln store move etcd://HOST:PORT HOST;store move etc://10.9.0.1:2379 h2
+a host of a store needs a name;kiln store move etcd://HOST:PORT HOST;store move etcd://10.9.0.1:2379
+the volumes are in the store;kiln store move DIR;store move etcd://10.9.0.1:2379 h2
+has another host;kiln host remove h1;store move /tmp/none
+'gluster' is not known;kiln export glusterd DIR;export gluster /tmp/none
+'take' is no such command, or has other arguments;take FILE;tls take
+'imprt' is no such command;export [FILE] | import FILE;store imprt x
+'h2' is not the absolute path of a program;kiln upgrade [PROGRAM;upgrade --rolling h2
+'begin': expected a brick;start|status|stop|commit;volume remove-brick d h1:/srv/d begin
 EOT
 t "neither the store nor a brick has changed" diff "$T/before" <(all)
 
