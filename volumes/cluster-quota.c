@@ -20,7 +20,7 @@ serve_rows(const struct volume *v, json_t **out, struct problem *why)
     json_t *paths = json_object();
     struct quota_rows rows;
 
-    quota_own_rows(v, true, &rows);
+    quota_own_rows(v, SIMPLE_QUOTA_FRESH, &rows);
     json_t *json = rows.is_short ? NULL : quota_rows_to_json(&rows);
     for (unsigned i = 0; i < rows.count; i++) {
         const struct gfid *ns = &rows.rows[i].usage.ns;

@@ -5,13 +5,13 @@
  *     /kiln/usage/HOST/VOLUME = {"id", "sets", "rows"}       quota-rows.h; bound to the lease of HOST
  *
  * A host writes the key when a row has moved by 1/QUOTA_HOSTS_PART of its limit since the last write, or has
- * changed at all in the last QUOTA_HOSTS_OLD_S seconds, and at most once a second. Each host gets the others'
- * keys by its watch (cluster.c). Thus a limit may be exceeded by that part for each other host, in addition
- * to the writes of the last second.
+ * changed at all in the last QUOTA_HOSTS_OLD_S seconds, and at most once a second (ten times near the limit).
+ * Each host gets the others' keys by its watch (cluster.c). Thus a limit may be exceeded by that part for
+ * each other host, in addition to the writes of that time.
  *
  * Deaths: the key of a dead host ends with its lease. Then its sets have no usage unless another host has a
- * brick of the same set, and bricks keep the sum that they were told last. Without the store each host goes
- * on with the rows that it has.
+ * brick of the same set, so the sum lacks subvolumes, and bricks count these as in the last sum with them,
+ * also after a restart (simple_quota_tell). Without the store each host goes on with the rows that it has.
  *
  * thread: any; quota_hosts_publish() waits for the store. */
 #ifndef KILN_VOLUMES_QUOTA_HOSTS_H

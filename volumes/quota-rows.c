@@ -6,7 +6,8 @@
 #include <string.h>
 
 void
-quota_rows_add(struct quota_rows *r, const struct simple_quota_usage *list, unsigned count, unsigned set)
+quota_rows_add(struct quota_rows *r, const struct simple_quota_usage *list, unsigned count, unsigned set,
+               unsigned brick)
 {
     struct quota_row *more = reallocarray(r->rows, r->count + count + 1, sizeof *more);
 
@@ -15,7 +16,7 @@ quota_rows_add(struct quota_rows *r, const struct simple_quota_usage *list, unsi
         return;
     }
     for (unsigned i = 0; i < count; i++)
-        more[r->count + i] = (struct quota_row){list[i], set};
+        more[r->count + i] = (struct quota_row){list[i], set, brick};
     r->rows = more;
     r->count += count;
     r->sets[set] = true;
@@ -65,7 +66,7 @@ quota_rows_add_json(struct quota_rows *r, const json_t *json, unsigned sets)
         json_int_t set = json_is_integer(one) ? json_integer_value(one) : -1;
 
         if (set >= 0 && set < (json_int_t)sets)
-            quota_rows_add(r, NULL, 0, (unsigned)set);
+            quota_rows_add(r, NULL, 0, (unsigned)set, QUOTA_ROW_FAR);
     }
     json_array_foreach(json_object_get(json, "rows"), i, one)
     {
@@ -78,7 +79,7 @@ quota_rows_add_json(struct quota_rows *r, const json_t *json, unsigned sets)
         if (!gfid || gfid_parse(gfid, strlen(gfid), &u.ns) || set < 0 || set >= (json_int_t)sets ||
             u.limit < 0 || i >= QUOTA_ROWS_MAX)
             continue;
-        quota_rows_add(r, &u, 1, (unsigned)set);
+        quota_rows_add(r, &u, 1, (unsigned)set, QUOTA_ROW_FAR);
     }
 }
 

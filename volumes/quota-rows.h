@@ -11,16 +11,19 @@
 #define KILN_VOLUMES_QUOTA_ROWS_H
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 
 #include "volumes/volume.h"
 #include "xlators/features/simple-quota/simple-quota.h"
 
 enum { QUOTA_ROWS_MAX = 8192 }; /* rows that one host gives to another */
+#define QUOTA_ROW_FAR UINT_MAX
 
 struct quota_row {
     struct simple_quota_usage usage;
     unsigned set;
+    unsigned brick; /* number of the brick in the volume; QUOTA_ROW_FAR: a brick of another host */
 };
 
 struct quota_rows {
@@ -36,9 +39,9 @@ struct quota_table {
     bool is_whole; /* at least one brick of each set has answered */
 };
 
-/* Adds the usage of one brick of the set. */
+/* Adds the usage of one brick of the set. `brick`: as in struct quota_row. */
 void quota_rows_add(struct quota_rows *r, const struct simple_quota_usage *list, unsigned count,
-                    unsigned set);
+                    unsigned set, unsigned brick);
 void quota_rows_end(struct quota_rows *r);
 /* NULL: no memory. Rows beyond QUOTA_ROWS_MAX are left out, and then no set counts as answered. */
 json_t *quota_rows_to_json(const struct quota_rows *r);

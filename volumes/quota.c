@@ -25,7 +25,11 @@
 #define XATTR_MARK "trusted.glusterfs.namespace"
 #define XATTR_LIMIT "trusted.gfs.squota.limit"
 
-enum { TELL_MS = 1000 };
+enum {
+    TELL_MS = 1000,
+    TELL_NEAR_MS = 100, /* while a limit that holds across hosts is nearly reached */
+    TELL_SOON_MS = 20   /* after a change; many volumes may start together */
+};
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
@@ -36,32 +40,30 @@ find_own_brick(const struct volume *v, unsigned i)
 }
 
 void
-quota_own_rows(const struct volume *v, bool is_fresh, struct quota_rows *r)
+quota_own_rows(const struct volume *v, enum simple_quota_look look, struct quota_rows *r)
 {
     *r = (struct quota_rows){0};
     for (unsigned i = 0; i < v->brick_count; i++) {
         struct graph *g = volume_is_arbiter(v, i) ? NULL : find_own_brick(v, i);
         struct simple_quota_usage *list = NULL;
         unsigned n = 0;
-        int err = g ? simple_quota_list(g, is_fresh, &list, &n) : -ENOTCONN;
+        int err = g ? simple_quota_list(g, look, &list, &n) : -ENOTCONN;
 
         if (g)
             graph_unpin(g);
         r->is_short |= err == -ENOMEM;
         if (!err)
-            quota_rows_add(r, list, n, i / v->replica);
+            quota_rows_add(r, list, n, i / v->replica, i);
         free(list);
     }
 }
 
-/* Sums the rows of this host, which are consumed, and those that other hosts have told. */
+/* Adds the rows that other hosts have told to the rows of this host, and sums them. */
 static int
-sum_usage(const struct volume *v, struct quota_rows *own, struct quota_table *t)
+sum_usage(const struct volume *v, struct quota_rows *rows, struct quota_table *t)
 {
-    quota_hosts_add(v, own);
-    int err = quota_rows_sum(own, v->brick_count / v->replica, t);
-    quota_rows_end(own);
-    return err;
+    quota_hosts_add(v, rows);
+    return quota_rows_sum(rows, v->brick_count / v->replica, t);
 }
 
 void
@@ -73,8 +75,10 @@ quota_usage(const struct volume *v, struct quota_usage *out)
     *out = (struct quota_usage){.limit = volume_limit(v)};
     if (v->status != VOLUME_STARTED || !volume_counts_usage(v))
         return;
-    quota_own_rows(v, false, &rows);
-    if (sum_usage(v, &rows, &t))
+    quota_own_rows(v, SIMPLE_QUOTA_AS_KNOWN, &rows);
+    int err = sum_usage(v, &rows, &t);
+    quota_rows_end(&rows);
+    if (err)
         return;
     for (unsigned i = 0; i < t.count; i++) {
         if (!gfid_is_root(&t.rows[i].ns))
@@ -182,7 +186,7 @@ has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
     unsigned count;
     bool has = limit == 0;
 
-    if (simple_quota_list(g, false, &list, &count))
+    if (simple_quota_list(g, SIMPLE_QUOTA_AS_KNOWN, &list, &count))
         return true; /* a new brick that does not count yet: quotas_follow() will be called again */
     for (unsigned i = 0; i < count; i++) {
         if (gfid_equal(&list[i].ns, gfid))
@@ -196,7 +200,9 @@ has_limit(struct graph *g, const struct gfid *gfid, uint64_t limit)
 
 static struct {
     struct chore chore;
-    bool is_wanted; /* private to the chore: a volume has several subvolumes and counts usage */
+    /* private to the chore: a volume has several subvolumes and counts usage; 7/8 of a limit are used, and
+     * other hosts have bricks of the volume */
+    bool is_wanted, is_near;
 } telling;
 
 static bool
@@ -213,7 +219,7 @@ spread_limits(const struct volume *v, const char *brick, struct graph *g, const 
     struct simple_quota_usage *list;
     unsigned count;
 
-    if (simple_quota_list(g, false, &list, &count))
+    if (simple_quota_list(g, SIMPLE_QUOTA_AS_KNOWN, &list, &count))
         return; /* the chore runs again in a second */
     for (unsigned i = 0; i < t->count; i++) {
         const struct simple_quota_usage *row = &t->rows[i];
@@ -230,8 +236,75 @@ spread_limits(const struct volume *v, const char *brick, struct graph *g, const 
     free(list);
 }
 
+/* Names the set of subvolumes without an answer. 0: none. */
+static uint32_t
+missing_sets(const struct volume *v, const struct quota_rows *r)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    bool is_any = false;
+
+    for (unsigned i = 0; i < v->brick_count / v->replica; i++) {
+        hash = (hash ^ r->sets[i]) * 16777619u;
+        is_any |= !r->sets[i];
+    }
+    return !is_any ? 0 : hash ? hash : 1;
+}
+
+/* Sums the rows of one folder on bricks of this process, and enters them into told->shared. The rows are in
+ * the order of sets. */
 static void
-tell_bricks(const struct volume *v, const struct quota_table *t)
+add_local(const struct quota_row *rows, unsigned count, struct simple_quota_told *told)
+{
+    int64_t fullest = 0;
+    unsigned set = UINT_MAX;
+
+    for (unsigned i = 0; i < count; i++) {
+        int64_t used = rows[i].usage.used;
+
+        if (rows[i].brick == QUOTA_ROW_FAR)
+            continue;
+        fullest = rows[i].set == set ? fullest : 0;
+        set = rows[i].set;
+        if (used > fullest) {
+            told->local += used - fullest;
+            fullest = used;
+        }
+        if (told->shared)
+            simple_quota_shared_set(told->shared, rows[i].brick, used);
+    }
+}
+
+/* Makes the list for simple_quota_tell() of rows in the order of folders. NULL: no memory. */
+static struct simple_quota_told *
+told_new(const struct volume *v, const struct quota_rows *r, const struct quota_table *t)
+{
+    struct simple_quota_told *list = calloc(t->count + 1, sizeof *list);
+    unsigned at = 0;
+
+    for (unsigned i = 0; list && i < t->count; i++) {
+        unsigned end = at;
+
+        while (end < r->count && gfid_equal(&r->rows[end].usage.ns, &t->rows[i].ns))
+            end++;
+        list[i] = (struct simple_quota_told){.ns = t->rows[i].ns, .total = t->rows[i].used};
+        if (t->rows[i].limit > 0) /* without memory the brick checks the sum and its own changes */
+            list[i].shared = simple_quota_shared_new(v->brick_count, v->replica);
+        add_local(r->rows + at, end - at, &list[i]);
+        at = end;
+    }
+    return list;
+}
+
+static void
+told_free(struct simple_quota_told *list, unsigned count)
+{
+    for (unsigned i = 0; list && i < count; i++)
+        simple_quota_shared_unref(list[i].shared);
+    free(list);
+}
+
+static void
+spread_all_limits(const struct volume *v, const struct quota_table *t)
 {
     for (unsigned i = 0; i < v->brick_count && t->is_whole; i++) {
         struct graph *g = find_own_brick(v, i);
@@ -239,7 +312,48 @@ tell_bricks(const struct volume *v, const struct quota_table *t)
         if (!g)
             continue;
         spread_limits(v, v->bricks[i].path, g, t);
-        simple_quota_tell(g, t->rows, t->count);
+        graph_unpin(g);
+    }
+}
+
+static bool
+is_near_limit(const struct quota_rows *r, const struct quota_table *t)
+{
+    bool is_far = false, is_near = false;
+
+    for (unsigned i = 0; i < r->count && !is_far; i++)
+        is_far = r->rows[i].brick == QUOTA_ROW_FAR;
+    for (unsigned i = 0; i < t->count && is_far && !is_near; i++)
+        is_near = t->rows[i].limit > 0 && t->rows[i].used > t->rows[i].limit - t->rows[i].limit / 8;
+    return is_near;
+}
+
+static void
+tell_bricks(const struct volume *v, const struct quota_rows *r, const struct quota_table *t)
+{
+    struct simple_quota_told *list = told_new(v, r, t);
+
+    for (unsigned i = 0; list && i < v->brick_count; i++) {
+        struct graph *g = find_own_brick(v, i);
+
+        if (!g)
+            continue;
+        simple_quota_tell(g, list, t->count, volume_is_arbiter(v, i) ? -1 : (int)i, missing_sets(v, r));
+        graph_unpin(g);
+    }
+    told_free(list, t->count);
+}
+
+/* The volume has one subvolume. Bricks that were told the usage of others, now removed, forget that. */
+static void
+untell_bricks(const struct volume *v)
+{
+    for (unsigned i = 0; i < v->brick_count; i++) {
+        struct graph *g = find_own_brick(v, i);
+
+        if (!g)
+            continue;
+        simple_quota_untell(g);
         graph_unpin(g);
     }
 }
@@ -254,13 +368,18 @@ tell_volume(const char *name)
 
     if (v && needs_telling(v)) {
         telling.is_wanted = true;
-        quota_own_rows(v, true, &rows);
+        quota_own_rows(v, SIMPLE_QUOTA_TO_TELL, &rows);
         if (!rows.is_short && brick_host_has_any(v))
             quota_hosts_publish(v, &rows);
         if (sum_usage(v, &rows, &t) == 0) {
-            tell_bricks(v, &t);
+            telling.is_near |= is_near_limit(&rows, &t);
+            tell_bricks(v, &rows, &t);
+            spread_all_limits(v, &t);
             free(t.rows);
         }
+        quota_rows_end(&rows);
+    } else if (v && v->status == VOLUME_STARTED && volume_counts_usage(v)) {
+        untell_bricks(v);
     }
     volume_free(v);
 }
@@ -271,10 +390,12 @@ tell_all_usage(struct chore *c)
     struct problem why;
 
     (void)c;
-    telling.is_wanted = false;
+    telling.is_wanted = telling.is_near = false;
     bool has_memory = volumes_each_name(tell_volume, &why) == 0;
 
-    return telling.is_wanted || !has_memory ? TELL_MS : 0;
+    if (!telling.is_wanted && has_memory)
+        return 0;
+    return telling.is_near && has_memory ? TELL_NEAR_MS : TELL_MS;
 }
 
 void
@@ -311,8 +432,8 @@ quotas_follow(const char *name)
         if (g)
             graph_unpin(g);
     }
-    if (v && needs_telling(v))
-        chore_start(&telling.chore, TELL_MS);
+    if (v && v->status == VOLUME_STARTED && volume_counts_usage(v))
+        chore_restart(&telling.chore, TELL_SOON_MS);
     volume_free(v);
 }
 
@@ -384,6 +505,7 @@ quota_set(const struct volume *v, const char *path, uint64_t limit, struct probl
         if (err)
             return no_folder(why, v, path, brick, err);
     }
+    chore_restart(&telling.chore, TELL_SOON_MS);
     return 0;
 }
 
@@ -458,7 +580,7 @@ quota_list(const struct volume *v, json_t **out, struct problem *why)
 {
     struct quota_rows rows;
 
-    quota_own_rows(v, true, &rows);
+    quota_own_rows(v, SIMPLE_QUOTA_FRESH, &rows);
     int err = quota_describe(v, &rows, NULL, out, why);
     quota_rows_end(&rows);
     return err;

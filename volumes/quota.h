@@ -6,10 +6,14 @@
  * limit of a folder is stored only as an xattr of the folder on each brick.
  *
  * A brick counts its own files. In a volume with several subvolumes, kilnd tells each brick once a second
- * the usage of all bricks, so that a limit holds for their sum; within that second each brick checks its
- * own additions only. The usage of a replicated volume is that of the fullest replica of each set. Hosts of a
- * store give each other the usage of their bricks (quota-hosts.h, cluster-quota.h); all functions here touch
- * the bricks of this host only.
+ * the usage of all bricks, so that a limit holds for their sum. Within that second each brick adds its own
+ * changes and those of the bricks in the same process (simple-quota/shared.c), so the bricks of one process
+ * pass the limit by at most one write each. Bricks of other hosts may add their writes until the next sum of
+ * each host: a second, or 0.1 s above 7/8 of the limit. A brick keeps the sum beyond its end. While a brick
+ * of some subvolume is missing, the usage of that subvolume counts as in the last sum that had the subvolume.
+ * The usage of a replicated volume is that of the fullest replica of each set. Hosts of a store give each
+ * other the usage of their bricks (quota-hosts.h, cluster-quota.h); all functions here touch the bricks of
+ * this host only.
  *
  * Threads: quotas_follow(), quota_set() and quota_list() wait for disks; any thread that may make brick
  * calls (brick-call.h) may call them. quota_usage() may be called by any thread and does not wait. */
@@ -48,9 +52,8 @@ int quota_list(const struct volume *v, json_t **out, struct problem *why);
  * gfids; NULL: none. */
 int quota_describe(const struct volume *v, struct quota_rows *rows, const json_t *paths, json_t **out,
                    struct problem *why);
-/* Lists the usage of the bricks of this host; is_fresh as in simple_quota_list(). quota_rows_end() releases
- * the rows. */
-void quota_own_rows(const struct volume *v, bool is_fresh, struct quota_rows *r);
+/* Lists the usage of the bricks of this host. quota_rows_end() releases the rows. */
+void quota_own_rows(const struct volume *v, enum simple_quota_look look, struct quota_rows *r);
 /* Finds the path of the folder from the root of the volume, by its handle on a brick of this host. `path` has
  * room for PATH_MAX bytes. */
 bool quota_find_path(const struct volume *v, const struct gfid *gfid, char *path);

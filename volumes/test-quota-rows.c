@@ -14,7 +14,7 @@ add_usage(struct quota_rows *r, const struct gfid *ns, int64_t limit, int64_t us
 {
     const struct simple_quota_usage u = {.ns = *ns, .limit = limit, .used = used};
 
-    quota_rows_add(r, &u, 1, set);
+    quota_rows_add(r, &u, 1, set, QUOTA_ROW_FAR);
 }
 
 int

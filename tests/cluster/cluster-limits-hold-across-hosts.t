@@ -84,3 +84,13 @@ fill() {
 t "writes to all hosts end at the limit of the sum" fill
 sum=$(du -scB1 --exclude=.glusterfs "$T"/h?/srv/d | tail -n 1 | cut -f 1)
 t "the sum is not far above the limit" test "$sum" -lt 20000000
+
+# A host that restarts while another one is down has its own brick's usage only, far below the limit.
+small=$(find "$T/h1/srv/d" -maxdepth 1 -type f -name 'f*' -size +0 | head -n 1)
+t_here "the third host ends" host_stop h3
+t "that host is seen to be down" wait_for 60 "h3 to be down" host_is h3 down
+t_here "the first host ends" host_stop h1
+t_here "the first host returns" host_start h1
+is_back() { test -s "$T/m2/${small##*/}"; }
+t "its brick serves the mount" wait_for 60 "the mount" is_back
+t "the limit holds there" fails_with "quota exceeded" write "$T/m2/${small##*/}" 64

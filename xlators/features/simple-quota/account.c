@@ -91,6 +91,7 @@ squota_settle(struct squota *q, struct squota_inode *ctx, int64_t bytes)
     if (S_ISREG(ctx->inode->type) && !ctx->is_allotted && bytes > block_round_up(ctx->size))
         ctx->ahead = bytes - block_round_up(ctx->size);
     ns->ahead += ctx->ahead;
+    squota_shared_show(ns);
 }
 
 static void
@@ -299,10 +300,15 @@ fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
 
     if (needs <= 0 || ns->limit <= 0 || q->is_check_off)
         return true;
-    /* the last reported sum of all bricks, plus the changes here since */
-    if (ns->told_total >= 0 && ns->told_total + (used - ns->told_at) > total)
-        total = ns->told_total + (used - ns->told_at);
-    return needs <= ns->limit && total + ns->reserved <= ns->limit - needs;
+    total += ns->reserved;
+    if (needs > ns->limit || total > ns->limit - needs)
+        return false;
+    if (!ns->shared)
+        return ns->others <= ns->limit - needs - total;
+    if (squota_shared_put(ns->shared, ns->cell, total + needs) <= ns->limit - ns->remote)
+        return true;
+    squota_shared_show(ns);
+    return false;
 }
 
 /* Determines the charge of an object at its first change, unless a concurrent change has done it. */
@@ -337,6 +343,7 @@ change_register(struct squota *q, struct squota_inode *ctx, int64_t needs)
     ctx->changed_s = squota_now_s();
     ctx->reserved += needs;
     ctx->ns->reserved += needs;
+    squota_shared_show(ctx->ns);
 }
 
 struct beginning {
@@ -429,6 +436,7 @@ squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, 
             squota_settle(q, ctx, 0);
         if (what == SQUOTA_CHANGED || what == SQUOTA_UNSURE)
             look_enqueue(q, ctx);
+        squota_shared_show(ctx->ns);
     }
     give_slot(q, ctx);
     pthread_mutex_unlock(&q->lock);

@@ -28,6 +28,14 @@ simple_quota_compare(const void *a, const void *b)
     return memcmp(&one->ns, &other->ns, sizeof one->ns);
 }
 
+static int
+compare_told(const void *a, const void *b)
+{
+    const struct simple_quota_told *one = a, *other = b;
+
+    return memcmp(&one->ns, &other->ns, sizeof one->ns);
+}
+
 static unsigned
 copy_locked(struct squota *q, struct simple_quota_usage *out)
 {
@@ -45,9 +53,11 @@ copy_locked(struct squota *q, struct simple_quota_usage *out)
 }
 
 int
-simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **list, unsigned *count)
+simple_quota_list(struct graph *g, enum simple_quota_look look, struct simple_quota_usage **list,
+                  unsigned *count)
 {
     struct xlator *xl = squota_layer_of(g);
+    struct squota_ns *ns;
 
     *list = NULL;
     *count = 0;
@@ -55,12 +65,16 @@ simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **li
         return -EOPNOTSUPP;
     struct squota *q = squota_of(xl);
     read_section_begin();
-    if (is_fresh)
+    if (look != SIMPLE_QUOTA_AS_KNOWN)
         squota_look(xl, NULL, false);
     pthread_mutex_lock(&q->lock);
     *list = malloc((q->ns_count + 1) * sizeof **list);
     if (*list)
         *count = copy_locked(q, *list);
+    cds_list_for_each_entry(ns, &q->namespaces, link) {
+        if (*list && look == SIMPLE_QUOTA_TO_TELL)
+            ns->listed = squota_used(ns);
+    }
     pthread_mutex_unlock(&q->lock);
     read_section_end();
     if (!*list)
@@ -69,8 +83,59 @@ simple_quota_list(struct graph *g, bool is_fresh, struct simple_quota_usage **li
     return 0;
 }
 
+/* ---- the sum of all bricks ------------------------------------------------------------------- */
+
+static void
+set_others(struct squota *q, struct squota_ns *ns, int64_t others)
+{
+    if (ns->others != others)
+        squota_state_set_others(q->state, ns->record, others);
+    ns->others = others;
+}
+
 void
-simple_quota_tell(struct graph *g, const struct simple_quota_usage *totals, unsigned count)
+squota_ns_told(struct squota *q, struct squota_ns *ns, int64_t total, uint32_t missing)
+{
+    int64_t own = ns->listed >= 0 ? ns->listed : squota_used(ns);
+    int64_t rest = total > own ? total - own : 0, others = rest;
+
+    if (missing && missing != ns->missing) {
+        ns->others_then = ns->others > rest ? ns->others : rest;
+        ns->rest_then = rest;
+    }
+    ns->missing = missing;
+    if (missing)
+        others = ns->others_then + rest - ns->rest_then;
+    set_others(q, ns, others > rest ? others : rest);
+}
+
+void
+squota_ns_untold(struct squota *q, struct squota_ns *ns)
+{
+    set_others(q, ns, -1);
+    ns->listed = -1;
+    ns->missing = 0;
+    simple_quota_shared_unref(ns->shared);
+    ns->shared = NULL;
+}
+
+static void
+share(struct squota_ns *ns, const struct simple_quota_told *told, int cell)
+{
+    int64_t own = ns->listed >= 0 ? ns->listed : squota_used(ns), all = ns->others + own;
+
+    simple_quota_shared_unref(ns->shared);
+    ns->shared = simple_quota_shared_ref(told->shared);
+    ns->cell = cell;
+    ns->remote = all > told->local ? all - told->local : 0;
+    if (cell < 0) /* squota_shared_put() adds this brick's usage */
+        ns->remote = ns->remote > own ? ns->remote - own : 0;
+    squota_shared_show(ns);
+}
+
+void
+simple_quota_tell(struct graph *g, const struct simple_quota_told *list, unsigned count, int cell,
+                  uint32_t missing)
 {
     struct xlator *xl = squota_layer_of(g);
     struct squota_ns *ns;
@@ -80,14 +145,30 @@ simple_quota_tell(struct graph *g, const struct simple_quota_usage *totals, unsi
     struct squota *q = squota_of(xl);
     pthread_mutex_lock(&q->lock);
     cds_list_for_each_entry(ns, &q->namespaces, link) {
-        const struct simple_quota_usage key = {.ns = ns->gfid};
-        const struct simple_quota_usage *found =
-            ns->is_gone ? NULL : bsearch(&key, totals, count, sizeof *totals, simple_quota_compare);
+        const struct simple_quota_told key = {.ns = ns->gfid};
+        const struct simple_quota_told *found =
+            ns->is_gone ? NULL : bsearch(&key, list, count, sizeof *list, compare_told);
 
-        if (found) {
-            ns->told_total = found->used;
-            ns->told_at = squota_used(ns);
+        /* A brick that came after the listing has no part in the sum. */
+        if (found && (cell < 0 || ns->listed >= 0)) {
+            squota_ns_told(q, ns, found->total, missing);
+            share(ns, found, cell);
         }
     }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void
+simple_quota_untell(struct graph *g)
+{
+    struct xlator *xl = squota_layer_of(g);
+    struct squota_ns *ns;
+
+    if (!xl)
+        return;
+    struct squota *q = squota_of(xl);
+    pthread_mutex_lock(&q->lock);
+    cds_list_for_each_entry(ns, &q->namespaces, link)
+        squota_ns_untold(q, ns);
     pthread_mutex_unlock(&q->lock);
 }

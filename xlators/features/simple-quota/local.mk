@@ -6,6 +6,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/features/simple-quota/ask.c \
 	xlators/features/simple-quota/simple-quota.h \
 	xlators/features/simple-quota/namespace.c \
+	xlators/features/simple-quota/shared.c \
 	xlators/features/simple-quota/state.c \
 	xlators/features/simple-quota/walk.c \
 	xlators/features/simple-quota/xattr.c

@@ -197,10 +197,11 @@ get_ns(struct xlator *xl, const struct gfid *gfid, const struct squota_mark *mar
         free(fresh);
         return ns;
     }
-    *fresh = (struct squota_ns){.gfid = *gfid, .limit = mark->limit, .told_total = -1, .stored = -1};
+    *fresh = (struct squota_ns){.gfid = *gfid, .limit = mark->limit, .listed = -1, .stored = -1};
     fresh->record = squota_state_find(q->state, gfid, &fresh->used, &is_counting);
+    fresh->others = squota_state_others(q->state, fresh->record);
     if (is_counting) {
-        fresh->floor = fresh->record ? fresh->used : mark->size;
+        fresh->floor = fresh->record && fresh->used > 0 ? fresh->used : mark->size;
         fresh->used = 0;
     }
     if (!fresh->record)
@@ -428,6 +429,11 @@ squota_ns_load_all(struct xlator *xl)
         int err = squota_lookup(xl, NULL, NULL, &gfid, &stat, &mark);
         if (err == 0 && mark.is_marked && !get_ns(xl, &gfid, &mark))
             err = -ENOMEM;
+        if (err == -ENOENT || err == -ESTALE) { /* the folder is gone */
+            pthread_mutex_lock(&q->lock);
+            squota_state_drop(q->state, record);
+            pthread_mutex_unlock(&q->lock);
+        }
         /* A namespace that cannot be loaded now is loaded at the next change of an object in it. */
         if (err && err != -ENOENT && err != -ESTALE)
             log_event(LOG_WARNING, xl, "squota-not-loaded", "the limit of namespace %s is not loaded yet: %s",

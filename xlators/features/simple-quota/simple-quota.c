@@ -683,8 +683,10 @@ squota_fini(struct xlator *xl)
     struct squota *q = squota_of(xl);
     struct squota_ns *ns, *next;
 
-    cds_list_for_each_entry_safe(ns, next, &q->namespaces, link)
+    cds_list_for_each_entry_safe(ns, next, &q->namespaces, link) {
+        simple_quota_shared_unref(ns->shared);
         free(ns);
+    }
     pthread_mutex_destroy(&q->lock);
     pthread_mutex_destroy(&q->look_lock);
     pthread_cond_destroy(&q->idle);

@@ -6,7 +6,8 @@
  *   xattr.c          marks, limits, the virtual names, STATFS
  *   account.c        how a change of one object changes the usage of its namespace
  *   namespace.c      the namespace of an object; limits; a namespace's xattrs
- *   ask.c            the daemon's requests (simple-quota.h)
+ *   ask.c            the daemon's requests (simple-quota.h), the sum of all bricks
+ *   shared.c         usage of the bricks of one process
  *   state.c          the file that makes the usage survive a kill
  *   walk.c           counts a namespace anew
  *
@@ -34,6 +35,7 @@
 #include "fs/inode.h"
 #include "graph/graph.h"
 #include "stack/xlator.h"
+#include "xlators/features/simple-quota/simple-quota.h"
 #include "xlators/storage/posix/stat.h"
 
 #define SQUOTA_XATTR_NAMESPACE "trusted.glusterfs.namespace"
@@ -53,6 +55,7 @@ struct squota_conf {
 };
 
 struct squota_walk;
+struct squota_shared;
 
 /* A folder with the mark. Created when the layer first meets the folder; lives as long as the layer. */
 struct squota_ns {
@@ -69,8 +72,19 @@ struct squota_ns {
     int64_t floor;
     int64_t reserved;    /* bytes that running changes may add */
     int64_t ahead; /* bytes of `used` that the file system allotted beyond files' ends without a request */
-    /* sum of all bricks, and `used` when that was received; told_total < 0: never received */
-    int64_t told_total, told_at;
+    /* The usage of other bricks, from the last sum of all bricks; < 0: never received. Kept in the state
+     * file. */
+    int64_t others;
+    int64_t listed; /* the part of this brick in the sum that will come; < 0: not listed */
+    /* The last sum that lacked subvolumes: which ones (0: none), and `others` and the sum of the rest when
+     * that began. */
+    uint32_t missing;
+    int64_t others_then, rest_then;
+    /* Usage of the volume's bricks in this process as of now; NULL: unknown. `cell`: this brick's part of it,
+     * < 0: none. `remote`: the usage of all further bricks. */
+    struct squota_shared *shared;
+    int cell;
+    int64_t remote;
     int64_t stored;      /* value of the size xattr */
     bool is_gone;        /* the folder was removed */
     struct squota_walk *walk; /* NULL unless the namespace is being counted */
@@ -155,6 +169,9 @@ void squota_slot_give(struct squota_state *s, unsigned slot);
  * values or neither. */
 void squota_state_settle(struct squota_state *s, unsigned record, int64_t used, unsigned slot,
                          int64_t charge);
+/* The usage of other bricks of the volume when the last sum was received; < 0: none was received. */
+int64_t squota_state_others(const struct squota_state *s, unsigned record);
+void squota_state_set_others(struct squota_state *s, unsigned record, int64_t others);
 /* At the start of a brick: returns the next taken slot after `slot` (0 at first), or 0. *record 0: the
  * namespace has been removed. */
 unsigned squota_slot_next(struct squota_state *s, unsigned slot, unsigned *record, struct gfid *object,
@@ -162,6 +179,29 @@ unsigned squota_slot_next(struct squota_state *s, unsigned slot, unsigned *recor
 int64_t squota_state_used(const struct squota_state *s, unsigned record);
 /* Returns the next namespace after `record` (0 at first), or 0. */
 unsigned squota_state_next(const struct squota_state *s, unsigned record, struct gfid *ns);
+
+/* ---- ask.c ----------------------------------------------------------------------------------- */
+
+/* All bricks together use `total` bytes. `missing`: the sum lacks some subvolumes, see simple_quota_tell().
+ * Under the lock. */
+void squota_ns_told(struct squota *q, struct squota_ns *ns, int64_t total, uint32_t missing);
+/* Forgets the sum of all bricks. Under the lock. */
+void squota_ns_untold(struct squota *q, struct squota_ns *ns);
+
+/* ---- shared.c -------------------------------------------------------------------------------- */
+
+/* Publishes that the brick of this cell uses `bytes`, and returns the usage of all bricks of this process:
+ * the sum over the subvolumes of the fullest replica. Two bricks that both publish an addition before either
+ * is made see each other's. Cell < 0: publishes nothing, and adds `bytes` to the sum. */
+int64_t squota_shared_put(struct squota_shared *s, int cell, int64_t bytes);
+/* Publishes the usage of the namespace after a change. Under the lock. */
+static inline void
+squota_shared_show(const struct squota_ns *ns)
+{
+    if (ns->shared && ns->cell >= 0)
+        simple_quota_shared_set(ns->shared, (unsigned)ns->cell,
+                                squota_used(ns) - ns->ahead + ns->reserved);
+}
 
 /* ---- namespace.c ----------------------------------------------------------------------------- */
 

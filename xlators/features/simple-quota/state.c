@@ -14,7 +14,8 @@
  *   while a namespace is counted              its record says so: it is counted from the beginning
  *
  * So a start stats a few hundred objects for a brick of any size. A crash of the machine may lose stores. For
- * that case the file contains the boot's id, and a file of another boot without a clean end counts as empty.
+ * that case the file contains the boot's id. A file of another boot without a clean end keeps only the names
+ * of the namespaces and the usage of other bricks, which no count here can find; all else is counted anew.
  * A brick that is served with the layer off removes the file (squota_state_forget). GlusterFS's own bricks do
  * not know the file: if one of them has served the brick in between, set glusterfs.quota.reset on each
  * namespace to count anew.
@@ -62,6 +63,9 @@ struct file {
     struct redo redo;
     struct record records[RECORDS]; /* record 0 and slot 0 are not used */
     struct slot slots[SLOTS];
+    /* Usage of other bricks of the volume, plus 1, by record; 0: unknown. Last, because older files end
+     * before. */
+    int64_t others[RECORDS];
 };
 
 struct squota_state {
@@ -155,6 +159,25 @@ is_believable(const struct file *f, const char *boot_id)
     return f->magic == STATE_MAGIC && (f->is_clean || memcmp(f->boot_id, boot_id, BOOT_ID_BYTES) == 0);
 }
 
+/* After a crash of the machine: keeps the names and the usage of other bricks. */
+static void
+state_begin_anew(struct file *f)
+{
+    if (f->magic != STATE_MAGIC) {
+        memset(f, 0, sizeof *f);
+        return;
+    }
+    f->redo.record = 0;
+    memset(f->slots, 0, sizeof f->slots);
+    for (unsigned i = 1; i < RECORDS; i++) {
+        struct record *r = &f->records[i];
+        bool is_taken = r->state == RECORD_KNOWN || r->state == RECORD_COUNTING;
+        r->state = is_taken ? RECORD_COUNTING : RECORD_FREE;
+        r->used = 0;
+        f->others[i] = is_taken && f->others[i] > 0 ? f->others[i] : 0;
+    }
+}
+
 static void
 state_take_over(struct squota_state *s, bool *is_whole)
 {
@@ -165,7 +188,7 @@ state_take_over(struct squota_state *s, bool *is_whole)
     if (*is_whole)
         redo_apply(s->f);
     else
-        memset(s->f, 0, sizeof *s->f);
+        state_begin_anew(s->f);
     memcpy(s->f->boot_id, boot_id, BOOT_ID_BYTES);
     s->f->is_clean = 0;
     IN_ORDER();
@@ -275,6 +298,7 @@ squota_state_add(struct squota_state *s, const struct gfid *ns)
             continue;
         r->ns = *ns;
         r->used = 0;
+        s->f->others[i] = 0;
         IN_ORDER();
         r->state = RECORD_COUNTING;
         return i;
@@ -316,6 +340,19 @@ int64_t
 squota_state_used(const struct squota_state *s, unsigned record)
 {
     return s->f->records[record].used;
+}
+
+int64_t
+squota_state_others(const struct squota_state *s, unsigned record)
+{
+    return s && record ? s->f->others[record] - 1 : -1;
+}
+
+void
+squota_state_set_others(struct squota_state *s, unsigned record, int64_t others)
+{
+    if (s && record)
+        s->f->others[record] = others + 1;
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */

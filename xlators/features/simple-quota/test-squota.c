@@ -133,6 +133,121 @@ START_TEST(a_brick_that_served_without_the_layer_is_counted_anew)
 }
 END_TEST
 
+static void
+hear_of_others(struct squota_state *s)
+{
+    begin_change(s);
+    squota_state_set_others(s, 1, 777);
+}
+
+START_TEST(a_kill_leaves_the_usage_of_other_bricks)
+{
+    bool is_whole, is_counting;
+    int64_t used;
+
+    die_after(hear_of_others);
+    struct squota_state *s = squota_state_open(&layer, &is_whole);
+    ck_assert(s && is_whole);
+    ck_assert_int_eq(squota_state_others(s, squota_state_find(s, &one, &used, &is_counting)), 777);
+    ck_assert_int_eq(squota_state_others(s, squota_state_find(s, &two, &used, &is_counting)), -1);
+    squota_state_close(s, true);
+}
+END_TEST
+
+/* As if the machine had crashed: the file is of another boot. */
+static void
+change_boot_id(void)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/.glusterfs/kiln-squota", brick);
+    FILE *f = fopen(path, "r+");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, 8, SEEK_SET), 0); /* behind the magic number */
+    ck_assert_int_ne(fputs("another boot", f), EOF);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(a_crash_of_the_machine_leaves_only_the_usage_of_other_bricks)
+{
+    unsigned record, of_slot;
+    struct gfid gfid;
+    bool is_whole, is_counting = false;
+    int64_t used = -1, charge;
+
+    die_after(hear_of_others);
+    change_boot_id();
+    struct squota_state *s = squota_state_open(&layer, &is_whole);
+    ck_assert(s && !is_whole);
+    record = squota_state_find(s, &one, &used, &is_counting);
+    ck_assert(record && is_counting);
+    ck_assert_int_eq(used, 0);
+    ck_assert_int_eq(squota_state_others(s, record), 777);
+    ck_assert_uint_eq(squota_slot_next(s, 0, &of_slot, &gfid, &charge), 0);
+    squota_state_drop(s, record);
+    record = squota_state_add(s, &other);
+    ck_assert_int_eq(squota_state_others(s, record), -1);
+    squota_state_close(s, true);
+}
+END_TEST
+
+/* ---- the sum of all bricks ------------------------------------------------------------------- */
+
+START_TEST(changes_between_the_sum_and_its_arrival_count)
+{
+    struct squota q = {.state = NULL};
+    struct squota_ns ns = {.used = 1000, .listed = 1000, .others = -1};
+
+    ns.used = 1400; /* after the listing, before the sum arrives */
+    squota_ns_told(&q, &ns, 3000, 0);
+    ck_assert_int_eq(ns.others, 2000); /* so 3400 in all */
+    ns.listed = -1;
+    squota_ns_told(&q, &ns, 1000, 0); /* an old sum */
+    ck_assert_int_eq(ns.others, 0);
+    squota_ns_untold(&q, &ns);
+    ck_assert_int_eq(ns.others, -1);
+}
+END_TEST
+
+START_TEST(missing_subvolumes_count_as_in_the_last_whole_sum)
+{
+    struct squota q = {.state = NULL};
+    struct squota_ns ns = {.listed = 100, .others = -1};
+
+    squota_ns_told(&q, &ns, 1000, 0); /* 900 elsewhere */
+    squota_ns_told(&q, &ns, 400, 7);  /* 300 of them, so the missing subvolumes have 600 */
+    ck_assert_int_eq(ns.others, 900);
+    squota_ns_told(&q, &ns, 450, 7);
+    ck_assert_int_eq(ns.others, 950);
+    squota_ns_told(&q, &ns, 300, 7);
+    ck_assert_int_eq(ns.others, 800);
+    squota_ns_told(&q, &ns, 150, 9); /* one more is missing */
+    ck_assert_int_eq(ns.others, 800);
+    squota_ns_told(&q, &ns, 1100, 0);
+    ck_assert_int_eq(ns.others, 1000);
+    ns = (struct squota_ns){.listed = 100, .others = -1};
+    squota_ns_told(&q, &ns, 400, 7); /* never a whole sum: at least the known part */
+    ck_assert_int_eq(ns.others, 300);
+}
+END_TEST
+
+START_TEST(shared_usage_is_that_of_the_fullest_replicas)
+{
+    struct squota_shared *s = simple_quota_shared_new(4, 2);
+
+    ck_assert_ptr_nonnull(s);
+    simple_quota_shared_set(s, 0, 10);
+    simple_quota_shared_set(s, 1, 12);
+    simple_quota_shared_set(s, 3, 5);
+    simple_quota_shared_set(s, 4, 1000); /* no such brick */
+    ck_assert_int_eq(squota_shared_put(s, 2, 7), 19);
+    ck_assert_int_eq(squota_shared_put(s, 0, 20), 27);
+    ck_assert_int_eq(squota_shared_put(s, -1, 100), 127);
+    simple_quota_shared_unref(simple_quota_shared_ref(s));
+    simple_quota_shared_unref(s);
+}
+END_TEST
+
 static int64_t
 parsed(const char *bytes, unsigned len)
 {
@@ -173,13 +288,19 @@ Suite *
 test_suite(void)
 {
     Suite *s = suite_create("simple-quota");
-    TCase *state = tcase_create("state"), *text = tcase_create("text");
+    TCase *state = tcase_create("state"), *text = tcase_create("text"), *sums = tcase_create("sums");
 
     tcase_add_checked_fixture(state, setup, teardown);
     tcase_add_test(state, a_kill_leaves_the_usage_and_the_changing_objects);
     tcase_add_test(state, dropping_a_namespace_drops_its_slots);
     tcase_add_test(state, a_brick_that_served_without_the_layer_is_counted_anew);
+    tcase_add_test(state, a_kill_leaves_the_usage_of_other_bricks);
+    tcase_add_test(state, a_crash_of_the_machine_leaves_only_the_usage_of_other_bricks);
     suite_add_tcase(s, state);
+    tcase_add_test(sums, changes_between_the_sum_and_its_arrival_count);
+    tcase_add_test(sums, missing_subvolumes_count_as_in_the_last_whole_sum);
+    tcase_add_test(sums, shared_usage_is_that_of_the_fullest_replicas);
+    suite_add_tcase(s, sums);
     tcase_add_checked_fixture(text, pools, NULL);
     tcase_add_test(text, limits_are_decimal_text);
     suite_add_tcase(s, text);

@@ -42,13 +42,16 @@ run_command(struct xlator *xl, struct call_stack *stk, const struct dict_pair *p
     if (!ns)
         return err ? err : -EPERM;
     if (strcmp(p->key, SQUOTA_RESET) == 0) {
+        pthread_mutex_lock(&q->lock);
+        squota_ns_untold(q, ns);
+        pthread_mutex_unlock(&q->lock);
         squota_walk_start(xl, ns, false);
         return XL_DONE;
     }
     squota_look(xl, ns, false);
     pthread_mutex_lock(&q->lock);
-    ns->told_total = squota_number_of(p);
-    ns->told_at = squota_used(ns);
+    squota_ns_told(q, ns, squota_number_of(p), 0);
+    ns->listed = -1;
     pthread_mutex_unlock(&q->lock);
     return XL_DONE;
 }
@@ -188,6 +191,7 @@ xl_verdict
 squota_statfs(struct xlator *xl, struct call_stack *stk)
 {
     const struct squota_conf *conf = xlator_conf(xl);
+    struct squota *q = squota_of(xl);
     int err;
     if (dict_get_flag(stk->call.xdata, DICT_KEY_IGNORE_DEEM_STATFS))
         return XL_PASS; /* distribute asks how full the brick is */
@@ -198,8 +202,13 @@ squota_statfs(struct xlator *xl, struct call_stack *stk)
         return XL_PASS;
     struct squota_ns *ns = ctx->ns;
     squota_look(xl, ns, false);
-    if (conf->cmd_from_all || stk->caller.pid == SQUOTA_PID_PROVISIONER)
+    if (conf->cmd_from_all || stk->caller.pid == SQUOTA_PID_PROVISIONER) {
         squota_ns_store(xl, ns);
+        /* A crawler sums the answers of all bricks, and then sets glusterfs.quota.total-usage. */
+        pthread_mutex_lock(&q->lock);
+        ns->listed = squota_used(ns);
+        pthread_mutex_unlock(&q->lock);
+    }
     struct frame *f = frame_push(stk, xl, statfs_answered);
     if (!f)
         return -ENOMEM;
