@@ -402,10 +402,15 @@ start_following(struct glfs *fs)
 /* ---- init ------------------------------------------------------------------------------------ */
 
 static void
-api_volume_event(struct graph *g, enum child_event event)
+api_volume_event(struct graph *g, const struct layer_event *e)
 {
     struct glfs *fs = g->maker;
+    enum child_event event = e->change;
 
+    if (e->kind == EVENT_INVALIDATED) {
+        api_upcall(g, e->gfid, e->flags);
+        return;
+    }
     pthread_mutex_lock(&fs->lock);
     fs->is_up = event == CHILD_UP;
     fs->is_refused |= event == CHILD_REFUSED;
@@ -437,7 +442,6 @@ make_volume_graph(struct glfs *fs)
     if (fs->log_level >= 0)
         log_set_group_level(&g->log, true, (enum log_level)fs->log_level);
     g->watch = api_volume_event;
-    g->watch_invalidated = api_upcall;
     g->maker = fs;
     pthread_mutex_lock(&fs->lock);
     fs->graph = g;

@@ -228,11 +228,11 @@ start_countdown_locked(struct brick *b)
 /* From a worker or the timer thread. Failed storage does not come back, because the disk may have lost
  * writes. */
 static void
-watch(struct graph *g, enum child_event event)
+watch(struct graph *g, const struct layer_event *e)
 {
     struct brick *b = g->maker;
 
-    if (event != CHILD_DOWN)
+    if (e->kind != EVENT_CHILD || e->change != CHILD_DOWN)
         return;
     pthread_mutex_lock(&lock);
     bool is_news = !b->has_failed;

@@ -130,10 +130,13 @@ try_again(struct timer *t)
 /* ---- events on workers ----------------------------------------------------------------------- */
 
 static void
-volume_event(struct graph *g, enum child_event event)
+volume_event(struct graph *g, const struct layer_event *e)
 {
     struct mount *m = g->maker;
+    enum child_event event = e->change;
 
+    if (e->kind != EVENT_CHILD)
+        return;
     pthread_mutex_lock(&m->lock);
     if (g != m->graph) { /* g is the next graph, or an old graph */
         m->is_next_up = g == m->next ? event == CHILD_UP : m->is_next_up;

@@ -61,13 +61,15 @@ xlator_tell(struct xlator *xl, struct layer_event e)
         if (xlator_is_on(parent) && parent->type->event && parent->type->event(parent, &e))
             return;
     }
-    if (e.kind == EVENT_INVALIDATED && g->watch_invalidated)
-        g->watch_invalidated(g, e.gfid, e.flags);
-    if (e.kind != EVENT_CHILD || e.change == CHILD_SOME_UP || e.change == CHILD_SOME_DOWN)
+    bool is_of_child = e.kind == EVENT_CHILD;
+
+    if (e.kind == EVENT_CONTENDED ||
+        (is_of_child && (e.change == CHILD_SOME_UP || e.change == CHILD_SOME_DOWN)))
         return;
-    atomic_store(&g->is_child_up, e.change == CHILD_UP);
+    if (is_of_child)
+        atomic_store(&g->is_child_up, e.change == CHILD_UP);
     if (g->watch)
-        g->watch(g, e.change);
+        g->watch(g, &e);
 }
 
 void

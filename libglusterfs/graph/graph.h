@@ -41,11 +41,9 @@ struct graph {
     atomic_bool is_draining;
     atomic_bool is_child_up; /* storage healthy */
     struct log_group log; /* named after the brick; not named in a mount, whose layers have unique names */
-    /* Called by any thread for events that reach the top of the graph. Set by the graph's creator before
-     * graph_start(). */
-    void (*watch)(struct graph *g, enum child_event event);
-    /* The same for EVENT_INVALIDATED. NULL: not wanted. */
-    void (*watch_invalidated)(struct graph *g, const struct gfid *gfid, uint32_t flags);
+    /* Called by any thread for events that reach the top of the graph: EVENT_CHILD and EVENT_INVALIDATED. Set
+     * by the graph's creator before graph_start(). */
+    void (*watch)(struct graph *g, const struct layer_event *e);
     void *maker; /* for the graph's creator */
     struct reason refusal; /* graph_note_refusal(); under clients_lock */
     _Atomic uint32_t files; /* open files in its clients' fd tables: fs/fd.c */

@@ -291,13 +291,21 @@ END_TEST
 
 static int events;
 static enum child_event last_event;
+static const struct gfid changed = {{9}};
+static uint32_t changes; /* flags of EVENT_INVALIDATED */
 
 static void
-watch(struct graph *g, enum child_event event)
+watch(struct graph *g, const struct layer_event *e)
 {
     ck_assert_ptr_eq(g, graph);
-    events++;
-    last_event = event;
+    if (e->kind == EVENT_CHILD) {
+        events++;
+        last_event = e->change;
+    } else {
+        ck_assert_int_eq(e->kind, EVENT_INVALIDATED);
+        ck_assert(gfid_equal(e->gfid, &changed));
+        changes |= e->flags;
+    }
 }
 
 START_TEST(events_go_up_to_layers_with_notify)
@@ -319,6 +327,11 @@ START_TEST(events_go_up_to_layers_with_notify)
     xlator_tell_parent(a, CHILD_UP);
     ck_assert_int_eq(events, 2);
     ck_assert_int_eq(last_event, CHILD_UP);
+    ck_assert(atomic_load(&graph->is_child_up));
+    xlator_tell_invalidated(a, &changed, 0x18);
+    ck_assert_uint_eq(changes, 0x18);
+    xlator_tell_contended(a, &changed, "domain"); /* is not for the watch */
+    ck_assert_int_eq(events, 2);
     ck_assert(atomic_load(&graph->is_child_up));
 }
 END_TEST

@@ -261,9 +261,8 @@ xlator_set_next(struct xlator *xl, enum fop fop, const struct xlator *below)
 
 /* Reports an event of `xl` to the first layer above that handles it. The function sets `child`. An
  * EVENT_CHILD or EVENT_INVALIDATED that no layer handles goes to the graph's watch (struct graph); an
- * EVENT_CONTENDED then has no
- * effect, and the other client waits until the lock is released. Any thread; the caller holds no lock of the
- * layer. */
+ * EVENT_CONTENDED then has no effect, and the other client waits until the lock is released. Any thread; the
+ * caller holds no lock of the layer. */
 void xlator_tell(struct xlator *xl, struct layer_event e);
 /* xlator_tell() with an event of each kind. */
 void xlator_tell_parent(struct xlator *xl, enum child_event change);

@@ -1328,10 +1328,10 @@ scene_type_find(const char *name)
 /* ---- a scene --------------------------------------------------------------------------------- */
 
 static void
-scene_watch(struct graph *g, enum child_event event)
+scene_watch(struct graph *g, const struct layer_event *e)
 {
     (void)g;
-    (void)event;
+    (void)e;
 }
 
 void

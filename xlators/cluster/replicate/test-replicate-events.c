@@ -18,11 +18,11 @@ static enum child_event told[16];
 static unsigned told_count;
 
 static void
-note_event(struct graph *g, enum child_event event)
+note_event(struct graph *g, const struct layer_event *e)
 {
     (void)g;
-    if (told_count < sizeof told / sizeof told[0])
-        told[told_count++] = event;
+    if (e->kind == EVENT_CHILD && told_count < sizeof told / sizeof told[0])
+        told[told_count++] = e->change;
 }
 
 static struct replicate *

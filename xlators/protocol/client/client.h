@@ -8,8 +8,8 @@
 struct gfid;
 struct graph;
 
-/* Finds the volume's id, as the first brick that has accepted a login has told it. False: none has. Takes a
- * lock of the layer; any thread. */
+/* Finds the volume's id, which a brick tells at the login. False: no brick has. Takes a lock of the layer;
+ * any thread. */
 bool client_volume_id(struct graph *g, struct gfid *out);
 
 #endif

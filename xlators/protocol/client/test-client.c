@@ -215,10 +215,11 @@ static sem_t came_up, went_down;
 static uint16_t port;
 
 static void
-event(struct graph *g, enum child_event e)
+event(struct graph *g, const struct layer_event *e)
 {
     (void)g;
-    sem_post(e == CHILD_UP ? &came_up : &went_down);
+    if (e->kind == EVENT_CHILD)
+        sem_post(e->change == CHILD_UP ? &came_up : &went_down);
 }
 
 static void
