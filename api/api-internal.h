@@ -170,13 +170,9 @@ void place_set_name(const struct place *p, struct loc *loc);
 /* In a coroutine: looks up an object by its gfid. */
 int object_look(struct request *r, struct inode *inode, struct iatt *out);
 
-/* ---- object.c -------------------------------------------------------------------------------- */
-
-struct glfs_object *api_object_new(struct glfs *fs, const struct iatt *a);
-
 /* ---- upcall.c -------------------------------------------------------------------------------- */
 
-/* The graph's watch_invalidated. */
+/* For the graph's watch: another client has changed the object. `flags`: as of EVENT_INVALIDATED. */
 void api_upcall(struct graph *g, const struct gfid *gfid, uint32_t flags);
 /* Frees the queued events; no other thread uses the volume. */
 void api_upcalls_drop(struct glfs *fs);
@@ -186,8 +182,8 @@ void api_upcalls_drop(struct glfs *fs);
 /* Makes a name by FOP_mkdir, FOP_mknod or FOP_symlink. 0, or -1 with errno. */
 int api_make(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path,
              const char *target, mode_t mode, dev_t rdev, struct iatt *made);
-/* Removes a name by FOP_unlink, FOP_rmdir, or with FOP_COUNT by the fop that suits the object. */
-int api_remove(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path);
+/* Removes the name of a file or of an empty directory. */
+int api_remove_any(struct glfs *fs, const struct glfs_object *at, const char *path);
 /* FOP_link or FOP_rename. */
 int api_two_names(struct glfs *fs, enum fop fop, const struct glfs_object *at, const char *path,
                   const struct glfs_object *at2, const char *path2);
@@ -213,10 +209,10 @@ struct glfs_fd {
     struct dirent entry;     /* for readdir without _r */
 };
 
-/* Takes over the reference to `fd`. NULL with errno: no memory. `path` is copied; NULL: no directory. */
 /* Opens or, with `creates`, makes a file. *made: its attributes; NULL: not wanted. */
 struct glfs_fd *api_open(struct glfs *fs, const struct glfs_object *at, const char *path, int flags,
                          mode_t mode, bool creates, struct iatt *made);
+/* Takes over the reference to `fd`. NULL with errno: no memory. `path` is copied; NULL: no directory. */
 struct glfs_fd *api_file_new(struct glfs *fs, struct fd *fd, const char *path);
 struct glfs_fd *api_file_ref(struct glfs_fd *fd);
 /* On a worker. */

@@ -62,7 +62,8 @@ GFAPI int glfs_set_xlator_option(struct glfs *fs, const char *pattern, const cha
 GFAPI int glfs_set_logging(struct glfs *fs, const char *path, int level);
 /* Connects: fetches the volfile, makes the graph, and waits until the bricks are up or down. */
 GFAPI int glfs_init(struct glfs *fs);
-/* Waits for running calls, disconnects and frees the volume. Its files and directories must be closed. */
+/* Waits for running calls and their callbacks, disconnects and frees the volume, whose files and directories
+ * must be closed. A callback must not call this function. */
 GFAPI int glfs_fini(struct glfs *fs);
 /* Copies the 16 bytes of the volume's id; NULL: returns the number of bytes only. */
 GFAPI int glfs_get_volumeid(struct glfs *fs, char *id, size_t size);

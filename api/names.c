@@ -14,6 +14,7 @@ struct name_request {
     mode_t mode;
     dev_t rdev;
     const struct glfs_object *at2; /* of path2 */
+    bool is_any; /* a removal by the fop that suits the object */
     char *bytes; /* readlink; realpath: PATH_MAX bytes */
     size_t size;
     struct iatt made;
@@ -107,10 +108,9 @@ static int64_t
 remove_go(struct request *r)
 {
     struct name_request *q = api_name_of(r);
-    bool is_any = q->fop == FOP_COUNT;
     struct place p;
-    int64_t ret = place_find(r, q->path, is_any ? 0 : PLACE_NAME, &p, NULL);
-    enum fop fop = !is_any ? q->fop : S_ISDIR(p.iatt.mode) ? FOP_rmdir : FOP_unlink;
+    int64_t ret = place_find(r, q->path, q->is_any ? 0 : PLACE_NAME, &p, NULL);
+    enum fop fop = !q->is_any ? q->fop : S_ISDIR(p.iatt.mode) ? FOP_rmdir : FOP_unlink;
     struct call_stack *stk = ret ? NULL : request_call(r, fop);
 
     if (!ret && !stk)
@@ -124,9 +124,9 @@ remove_go(struct request *r)
 }
 
 int
-api_remove(struct glfs *fs, const struct glfs_object *at, enum fop fop, const char *path)
+api_remove_any(struct glfs *fs, const struct glfs_object *at, const char *path)
 {
-    struct name_request q = {.r.at = at, .fop = fop, .path = path};
+    struct name_request q = {.r.at = at, .is_any = true, .path = path};
 
     return (int)request_run(&q.r, fs, remove_go);
 }
@@ -134,13 +134,17 @@ api_remove(struct glfs *fs, const struct glfs_object *at, enum fop fop, const ch
 GFAPI int
 glfs_unlink(struct glfs *fs, const char *path)
 {
-    return api_remove(fs, NULL, FOP_unlink, path);
+    struct name_request q = {.fop = FOP_unlink, .path = path};
+
+    return (int)request_run(&q.r, fs, remove_go);
 }
 
 GFAPI int
 glfs_rmdir(struct glfs *fs, const char *path)
 {
-    return api_remove(fs, NULL, FOP_rmdir, path);
+    struct name_request q = {.fop = FOP_rmdir, .path = path};
+
+    return (int)request_run(&q.r, fs, remove_go);
 }
 
 /* ---- two names ------------------------------------------------------------------------------- */

@@ -15,23 +15,23 @@
 
 enum { HANDLE_BYTES = sizeof(struct gfid) };
 
-struct glfs_object *
-api_object_new(struct glfs *fs, const struct iatt *a)
+static struct glfs_object
+object_of(struct glfs *fs, const struct iatt *a)
 {
-    struct glfs_object *o = malloc(sizeof *o);
-
-    if (o)
-        *o = (struct glfs_object){.fs = fs, .gfid = a->gfid, .type = a->mode & S_IFMT};
-    return o;
+    return (struct glfs_object){.fs = fs, .gfid = a->gfid, .type = a->mode & S_IFMT};
 }
 
 /* Returns a new object, and its attributes. */
 static struct glfs_object *
 give_object(struct glfs *fs, const struct iatt *a, struct stat *st)
 {
+    struct glfs_object *o = malloc(sizeof *o);
+
     if (st)
         api_stat_of(fs, a, st);
-    return api_object_new(fs, a);
+    if (o)
+        *o = object_of(fs, a);
+    return o;
 }
 
 /* Objects that a program must give. Returns whether they are there. */
@@ -191,7 +191,7 @@ glfs_h_creat(struct glfs *fs, struct glfs_object *dir, const char *name, int fla
 GFAPI int
 glfs_h_unlink(struct glfs *fs, struct glfs_object *dir, const char *name)
 {
-    return has_name(dir, name) ? api_remove(fs, dir, FOP_COUNT, name) : -1;
+    return has_name(dir, name) ? api_remove_any(fs, dir, name) : -1;
 }
 
 GFAPI int
@@ -369,7 +369,7 @@ glfs_h_anonymous_write(struct glfs *fs, struct glfs_object *o, const void *bytes
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* One allocation, so that glfs_free() frees all of it. */
+/* The object lies inside of the entry, so glfs_free() frees both. */
 struct glfs_xreaddirp_stat {
     struct stat st;
     struct glfs_object object;
@@ -405,7 +405,7 @@ glfs_xreaddirplus_r(struct glfs_fd *fd, uint32_t flags, struct glfs_xreaddirp_st
 
     api_stat_of(fd->fs, &a, &x->st);
     x->flags = is_known ? flags & (XREADDIRP_STAT | XREADDIRP_HANDLE) : 0;
-    x->object = (struct glfs_object){.fs = fd->fs, .gfid = a.gfid, .type = a.mode & S_IFMT};
+    x->object = object_of(fd->fs, &a);
     *out = x;
     return (int)x->flags;
 }

@@ -164,15 +164,21 @@ take_caller(struct request *r)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* An asynchronous request keeps the graph until the program's callback has returned, so glfs_fini() waits
+ * for the callback. */
 static void
 request_end(struct request *r)
 {
+    struct graph *g = r->graph;
+
     free(r->groups);
-    graph_unpin(r->graph);
-    if (r->ended)
+    if (r->ended) {
+        graph_unpin(g);
         sem_post(r->ended); /* `r` is gone after this */
-    else
+    } else {
         r->deliver(r);
+        graph_unpin(g);
+    }
 }
 
 static void

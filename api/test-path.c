@@ -51,18 +51,26 @@ walk_main(void *arg)
     w->is_done = true;
 }
 
+static struct glfs_object start;
+
 static struct path_walk *
-walk_to(const char *path, int how)
+walk_from(const struct glfs_object *at, const char *path, int how)
 {
     static struct path_walk w;
     struct coroutine *c = NULL;
 
-    w = (struct path_walk){.r = {.fs = &volume, .graph = scene.graph}, .path = path, .how = how};
+    w = (struct path_walk){.r = {.fs = &volume, .graph = scene.graph, .at = at}, .path = path, .how = how};
     must(coroutine_new(coro_stacks(), walk_main, &w, &c) == 0);
     coroutine_resume(c);
     scene_run(100);
-    ck_assert_msg(w.is_done, "the walk to %s hangs", path);
+    ck_assert_msg(w.is_done, "the walk to %s hangs", path ? path : "an object");
     return &w;
+}
+
+static struct path_walk *
+walk_to(const char *path, int how)
+{
+    return walk_from(NULL, path, how);
 }
 
 static void
@@ -151,6 +159,45 @@ START_TEST(paths_lead_to_objects)
 }
 END_TEST
 
+/* Paths that begin at an object, by the object's number. 9: no object has the gfid. */
+static const struct object_case {
+    uint8_t at;
+    const char *path; /* NULL: the object itself */
+    int how, err;
+    uint8_t object, parent;
+} object_cases[] = {
+    {1, "d/e", 0, 0, 3, 2},
+    {2, NULL, 0, 0, 2, 0},
+    {2, "e/f", 0, 0, 4, 3},
+    {2, "up/f", 0, 0, 4, 3},
+    {2, "new", PLACE_NAME, 0, 0, 2},
+    {2, "new", 0, -ENOENT, 0, 2},
+    {4, NULL, 0, 0, 4, 0},
+    {4, NULL, PLACE_KNOWN, 0, 4, 0},
+    {4, "x", 0, -ENOTDIR, 0, 0},
+    {5, NULL, PLACE_FOLLOW, 0, 5, 0},
+    {9, NULL, 0, -ESTALE, 0, 0},
+    {9, NULL, PLACE_KNOWN, -ESTALE, 0, 0},
+    {9, "x", 0, -ESTALE, 0, 0},
+};
+enum { OBJECT_CASES = sizeof object_cases / sizeof object_cases[0] };
+
+START_TEST(paths_begin_at_objects)
+{
+    const struct object_case *c = &object_cases[_i];
+
+    start = (struct glfs_object){.fs = &volume, .gfid = {{c->at == 1 ? 0 : 0xbb, [15] = c->at}}};
+    for (int round = 0; round < 2; round++) { /* at first the graph does not know the object */
+        struct path_walk *w = walk_from(&start, c->path, c->how);
+
+        ck_assert_msg(w->err == c->err, "%s", strerror(-w->err));
+        ck_assert_uint_eq(number_of(w->place.inode), c->object);
+        ck_assert_uint_eq(number_of(w->place.parent), c->parent);
+        place_release(&w->place);
+    }
+}
+END_TEST
+
 /* A missing last name can be made: its directory is known. A missing directory is not. */
 START_TEST(a_missing_last_name_has_a_directory)
 {
@@ -234,6 +281,7 @@ test_suite(void)
 
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, paths_lead_to_objects, 0, CASES);
+    tcase_add_loop_test(c, paths_begin_at_objects, 0, OBJECT_CASES);
     tcase_add_test(c, a_missing_last_name_has_a_directory);
     tcase_add_test(c, the_real_path_has_no_links);
     tcase_add_test(c, relative_paths_begin_at_the_working_directory);

@@ -3,7 +3,7 @@
 #
 # A process with fifty open volumes has no threads for each, uses two of them from four threads, with files that are
 # closed in callbacks, and has no descriptor left when all are closed. A volume takes at most 50 kB, so 600 take 30 MB. Files can be closed
-# after the volume.
+# after the volume, which waits for callbacks.
 # Covers: api/engine.c, api/volume.c, api/request.c, api/io.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -27,3 +27,5 @@ t "200 volumes take $((${after:-99999} - ${before:-0})) kB, at most 10000" test 
 is "$(with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" left "$T/log/left.log" 2>&1)" \
     "closed: 0 0, then: EBADF" "files can be closed after the volume"
 is "$(grep -c gfapi-files-left "$T/log/left.log") $(grep -c ' E \[' "$T/log/left.log")" "1 0" "... which the log mentions, not as an error"
+is "$(with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" pending "$T/log/pending.log" 2>&1)" \
+    "the callback had ended: True" "closing a volume waits for a callback that runs"

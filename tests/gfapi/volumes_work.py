@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """volumes_work.py memory LOG COUNT: prints the memory of the process with one volume open, and with COUNT more.
 volumes_work.py left LOG: closes a volume before its files.
+volumes_work.py pending LOG: closes a volume while the callback of a write runs.
 volumes_work.py many LOG: opens 50 volumes in one process, uses two of them from four threads, and closes all, three times.
 volumes_work.py write LOG DIR: writes to a volume until DIR/stop exists, with the number of writes in DIR/count; reads all back."""
 import ctypes
@@ -110,6 +111,24 @@ def left():
     error = ctypes.get_errno()
     must("a write after fini", ret == -1)
     print("closed: %d %d, then: %s" % (api.glfs_closedir(root), api.glfs_close(fd), errno.errorcode[error]))
+
+
+def pending():
+    fs = opened(b"v")
+    fd = pointer(api.glfs_creat(fs, b"/pending", os.O_RDWR, 0o600))
+    begun, ended = threading.Event(), []
+
+    @ctypes.CFUNCTYPE(None, pointer, ctypes.c_ssize_t, pointer, pointer, pointer)
+    def written(*_):
+        begun.set()
+        time.sleep(0.5)
+        ended.append(True)
+
+    must("write", api.glfs_pwrite_async(fd, b"x", size_t(1), long(0), 0, written, None) == 0)
+    begun.wait()
+    must("fini", api.glfs_fini(fs) == 0)
+    print("the callback had ended:", bool(ended))
+    must("close", api.glfs_close(fd) == 0)
 
 
 def write():
