@@ -125,7 +125,10 @@ enum call_hint_kind {
      * the WRITE early must clear them */
     HINT_KILLS_PRIVS,
     /* UNLINK: `value` is a struct trash_wish (xlators/storage/posix/trash-wish.h) */
-    HINT_TRASH
+    HINT_TRASH,
+    /* about a name or a listing: the mount waits for lost bricks (features/hard). So a layer that misses a
+     * child answers ENOTCONN where it would otherwise say that the names of that child do not exist */
+    HINT_WAITS
 };
 struct call_hint {
     enum call_hint_kind kind;

@@ -107,6 +107,14 @@ dist_conf(const struct dist *d)
 
 struct op dist_op_of(struct xlator *xl, struct call_stack *stk);
 
+/* Returns whether the mount waits for lost subvolumes, so that the names of a lost subvolume must not be
+ * reported as missing. */
+static inline bool
+dist_op_waits(const struct op *o)
+{
+    return o->stk->call.hint.kind == HINT_WAITS;
+}
+
 /* ---- distribute.c ---------------------------------------------------------------------------- */
 
 static inline bool

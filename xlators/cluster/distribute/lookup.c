@@ -375,8 +375,10 @@ not_found_anywhere(const struct op *o, const struct everywhere *e, struct inode 
     if (e->has_linkto && o->has_names)
         (void)linkto_remove(o, (unsigned)e->hashed, parent, name, true);
     /* Returns ENOENT, unless a subvolume that could hold the file failed. A subvolume that is down counts
-     * as a missing name. */
-    return e->err && e->err != -ENOTCONN ? e->err : child_longest_up(o->d) < 0 ? -ENOTCONN : -ENOENT;
+     * as a missing name, unless the mount waits for the subvolume. */
+    if (e->err && (e->err != -ENOTCONN || dist_op_waits(o)))
+        return e->err;
+    return child_longest_up(o->d) < 0 ? -ENOTCONN : -ENOENT;
 }
 
 static int look_everywhere(const struct op *o, struct inode *parent, const char *name, int hashed,

@@ -32,7 +32,7 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
     struct fd *fd = fd_new(stk->call.loc.inode, stk->client, stk->call.flags, true);
     struct fan fan;
     bool is_open = false;
-    int worst = -ENOTCONN, err = fd ? dist_fan_begin(&fan, &o) : -ENOMEM;
+    int worst = -ENOTCONN, lost = 0, err = fd ? dist_fan_begin(&fan, &o) : -ENOMEM;
 
     if (err) {
         fd_unref(fd);
@@ -49,12 +49,15 @@ dist_opendir_go(struct xlator *xl, struct call_stack *stk)
     err = dist_fan_go(&fan);
     for (unsigned i = 0; i < fan.count && !err; i++) {
         is_open |= dist_fan_result(&fan, i) >= 0;
+        if (dist_fan_result(&fan, i) == -ENOTCONN && dist_op_waits(&o))
+            lost = -ENOTCONN;
         if (dist_fan_result(&fan, i) < 0)
             worst = dist_fan_result(&fan, i);
         else
             settle_listed(&o, stk->call.loc.inode, fan.call[i]);
     }
     dist_fan_end(&fan);
+    err = err ? err : lost;
     if (err || !is_open) {
         fd_unref(fd);
         return err ? err : worst;
@@ -195,11 +198,14 @@ ask_for_lists(struct list *l, unsigned at, uint64_t offset)
 /* Returns whether an error only ends the child's part: the folder was removed, or never existed on this
  * child; or the child is down or has not opened the folder. In the latter case entries of the other
  * children are listed anyway, but not after a part of this child's names: a program that deletes the names
- * it does not see in a listing must not take a part for the whole. */
+ * it does not see in a listing must not take a part for the whole. A mount that waits for lost subvolumes
+ * gets ENOTCONN. */
 static bool
-is_end_of_part(int ret, uint64_t offset)
+is_end_of_part(const struct op *o, int ret, uint64_t offset)
 {
-    return ret == -ENOENT || ret == -ESTALE || (!offset && (ret == -ENOTCONN || ret == -EBADFD));
+    bool may_miss = ret == -EBADFD || (ret == -ENOTCONN && !dist_op_waits(o));
+
+    return ret == -ENOENT || ret == -ESTALE || (!offset && may_miss);
 }
 
 /* Lists child `at` from `offset` on: visible entries in fan.call[at]; *has_ended: the child has no more.
@@ -222,7 +228,7 @@ list_child(struct list *l, unsigned at, uint64_t offset, bool *has_ended)
             call_stack_free(l->fan.call[at]);
         l->fan.call[at] = NULL;
         if (*has_ended)
-            return ret >= 0 || is_end_of_part(ret, offset) ? 0 : ret;
+            return ret >= 0 || is_end_of_part(l->o, ret, offset) ? 0 : ret;
     }
 }
 
@@ -313,7 +319,8 @@ list_all(struct list *l)
             has_ended = false;
             break;
         }
-        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : offset ? -ENOTCONN : 0;
+        int away = offset || dist_op_waits(o) ? -ENOTCONN : 0;
+        int ret = child_is_up(o->d, at) ? list_child(l, at, offset, &has_ended) : away;
 
         if (ret > 0 && move_entries(l, at, ret))
             has_ended = false; /* out of memory: return the entries so far */

@@ -25,6 +25,7 @@ enum { SUBVOLUMES = 3, FILE_A = 20, FILE_B = 21, FOLDER = 22, FRESH = 60 };
 
 static const char *path_a, *path_b;
 static uint32_t caller_uid;
+static enum call_hint_kind hint; /* of calls of names and folders */
 
 static struct inode *
 inode_at(const char *path)
@@ -52,6 +53,7 @@ fill_name(struct call_stack *stk)
     struct gfid gfid = {.b = {0xbb, [15] = FRESH}};
 
     stk->caller.uid = caller_uid;
+    stk->call.hint.kind = hint;
     stk->call.loc = loc_at(path_a);
     stk->call.mode = stk->call.fop == FOP_mkdir ? 0755 : S_IFREG | 0644;
     stk->call.flags = stk->call.fop == FOP_create ? O_RDWR | O_CREAT : 0;
@@ -66,6 +68,7 @@ fill_object(struct call_stack *stk)
 {
     stk->call.loc.inode = inode_at(path_a);
     stk->call.size = 4096;
+    stk->call.hint.kind = hint;
 }
 
 static int
@@ -667,6 +670,33 @@ START_TEST(statfs_sums_or_follows_quotas)
 }
 END_TEST
 
+/* ---- subvolumes that are lost ---------------------------------------------------------------- */
+
+/* A name of a lost subvolume is missing, and the others are listed, unless the mount waits for its bricks. */
+START_TEST(a_mount_that_waits_gets_the_loss)
+{
+    for (unsigned n = 0; n < 2 * SUBVOLUMES * 8; n++) {
+        unsigned lost = n / 2 % SUBVOLUMES;
+        char path[8];
+
+        scene_clear(SUBVOLUMES, false);
+        mount_begin("");
+        snprintf(path, sizeof path, "/n%u", n / 2 / SUBVOLUMES);
+        must(name_call(FOP_create, path) >= 0);
+        bool is_lost = store_find(&scene.store[lost], path);
+        int missing = n % 2 ? -ENOTCONN : -ENOENT;
+
+        scene_child_down(lost);
+        hint = n % 2 ? HINT_WAITS : HINT_NONE;
+        ck_assert_int_eq(name_call(FOP_lookup, path), is_lost ? missing : 0);
+        ck_assert_int_eq(object_call(FOP_opendir, "/"), n % 2 ? -ENOTCONN : 0);
+        ck_assert_int_eq(name_call(FOP_unlink, path), is_lost ? missing : 0);
+        hint = HINT_NONE;
+        scene_end();
+    }
+}
+END_TEST
+
 /* ---- subvolumes that leave ------------------------------------------------------------------- */
 
 START_TEST(a_subvolume_that_leaves_gets_nothing_new)
@@ -854,6 +884,7 @@ test_suite(void)
         a_file_is_made_by_the_present_layout,
         a_full_subvolume_gets_no_new_file,
         statfs_sums_or_follows_quotas,
+        a_mount_that_waits_gets_the_loss,
         a_subvolume_that_leaves_gets_nothing_new,
         events_tell_whether_any_subvolume_is_up,
         a_wrong_option_is_named,

@@ -7,7 +7,9 @@
  * fast as before: the time counts from the loss, not from the call.
  *
  * While only some subvolumes of distribute are away, it answers that names of theirs do not exist, as stock's
- * does. So calls of names wait until all are back, and calls of an open file or a known object go on.
+ * does. So calls of names and listings wait until all are back, and calls of an open file or a known object
+ * go on. A call that is under way when a subvolume is lost gets its answer before this layer knows of the
+ * loss. A hint in the call (HINT_WAITS) makes distribute answer that call with ENOTCONN.
  *
  * The bricks may have done a call whose connection ended before the reply. The layer's answer depends on the
  * fop:
@@ -16,9 +18,11 @@
  *                   sent again
  *      of a name    sent again. An answer that says "that is done already" (EEXIST, or ENOENT for a removal)
  *                   is checked: the name must lead to the object that the call was to make or move, which its
- *                   gfid tells. Then the call has succeeded. A RENAME that succeeds at a later try may have
- *                   met both names of one file, left by the first try: RENAME does nothing then, so the
- *                   layer looks the old name up, and removes it if it still leads to the file
+ *                   gfid tells. Then the call has succeeded. The first try of a RENAME may have left the
+ *                   old name, too (distribute, step 5), and RENAME does nothing for two names of one file. So
+ *                   the layer looks the old name up after a later try, and removes the name of the file.
+ *                   The kernel names no object in a RENAME, so the layer notes the object that the old name
+ *                   leads to when the first try fails
  *      an append    the file's size tells. Still as before the call: sent again. Larger by the call's bytes,
  *                   and the mtime is the time that the call carried (features/utime): done. Else it fails
  *      of the rest  an exclusive xattr, a removal of an xattr: fails, because no later look tells whether the
@@ -48,6 +52,7 @@
 #include "event/timer.h"
 #include "fs/fd.h"
 #include "fs/inode.h"
+#include "graph/graph.h"
 #include "log/dump.h"
 #include "mem/iobuf.h"
 #include "stack/xlator.h"
@@ -115,14 +120,21 @@ kind_of(const struct fop_call *c)
     }
 }
 
+/* Is a name or a listing missing where a subvolume is away? */
+static bool
+is_of_names(const struct fop_call *c)
+{
+    return fop_info[c->fop].traits & (FOP_BY_NAME | FOP_NAME2) || c->fop == FOP_opendir ||
+           c->fop == FOP_readdir || c->fop == FOP_readdirp;
+}
+
 /* Would the cluster layers now say of an existing name that it does not exist? */
 static bool
 names_are_missing(const struct hard *h, const struct fop_call *c)
 {
     const struct xlator *below = h->xl->child_count ? h->xl->children[0] : NULL;
-    bool is_of_name = fop_info[c->fop].traits & (FOP_BY_NAME | FOP_NAME2);
 
-    return is_of_name && below && atomic_load_explicit(&below->is_degraded, memory_order_relaxed);
+    return is_of_names(c) && below && atomic_load_explicit(&below->is_degraded, memory_order_relaxed);
 }
 
 /* ---- holding --------------------------------------------------------------------------------- */
@@ -256,6 +268,13 @@ send_on(struct xlator *xl, struct call_stack *stk, bool is_repeated)
     if (!f)
         return is_repeated ? -ENOMEM : call_stack_unsent(stk);
     f->local.u64[OF_TRIES] = is_repeated;
+    /* once the time is over, names of a lost subvolume are answered as without this layer */
+    bool may_wait = is_within_time(xl->private) || !names_are_missing(xl->private, &stk->call);
+
+    if (is_of_names(&stk->call) && may_wait)
+        stk->call.hint.kind = HINT_WAITS;
+    else if (stk->call.hint.kind == HINT_WAITS)
+        stk->call.hint.kind = HINT_NONE;
     return XL_PASS;
 }
 
@@ -500,7 +519,7 @@ old_name_looked_up(struct call_stack *look)
 }
 
 static bool
-is_one_name(const struct fop_call *c)
+moves_to_itself(const struct fop_call *c)
 {
     return c->loc.parent == c->loc2.parent && c->loc.name && c->loc2.name &&
            strcmp(c->loc.name, c->loc2.name) == 0;
@@ -512,7 +531,7 @@ old_name_check(struct xlator *xl, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
-    if (!c->loc.inode || !c->loc.parent || S_ISDIR(c->loc.inode->type) || is_one_name(c))
+    if (!c->loc.inode || !c->loc.parent || S_ISDIR(inode_type(c->loc.inode)) || moves_to_itself(c))
         return XL_PASS;
     struct call_stack *look = name_call_new(old_name_looked_up, stk, FOP_lookup, &c->loc);
 
@@ -520,6 +539,14 @@ old_name_check(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     call_stack_wind_below(look, xl);
     return XL_OWNED;
+}
+
+/* Notes the object that the old name of a RENAME leads to, while this mount still knows the name. */
+static void
+source_learn(const struct xlator *xl, struct loc *from)
+{
+    if (!from->inode && from->parent && from->name)
+        from->inode = inode_find_child(xl->graph->inodes, from->parent, from->name);
 }
 
 static xl_verdict
@@ -536,6 +563,8 @@ hard_replied(struct frame *f, struct call_stack *stk)
         note_loss(h);
     if (stk->reply.op_errno == ENOTCONN && root_answer(h, stk))
         return XL_PASS;
+    if (stk->reply.op_errno == ENOTCONN && stk->call.fop == FOP_rename)
+        source_learn(f->xl, &stk->call.loc);
     if (stk->reply.op_errno == ENOTCONN)
         return kind_of(&stk->call) != KIND_ONCE && hard_hold(h, stk, send_again) ? XL_OWNED : XL_PASS;
     /* a subvolume was lost meanwhile: the answer says nothing about its names */

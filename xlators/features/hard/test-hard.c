@@ -18,11 +18,13 @@ static struct gfid found;
 static struct iatt end; /* FSTAT finds it */
 static uint32_t last_flags;
 static enum fop last_fop;
+static enum call_hint_kind last_hint;
 
 static xl_verdict
 lose(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
+    last_hint = stk->call.hint.kind;
     if (stk->call.fop == FOP_lookup) {
         atomic_fetch_add(&looks, 1);
         stk->reply.stat = (struct iatt){.gfid = found, .mode = S_IFREG | 0644};
@@ -218,15 +220,29 @@ START_TEST(a_removal_that_is_done_already_has_succeeded)
 }
 END_TEST
 
+/* The rename of the file f. The kernel's RENAME holds the names alone, a call of libgfapi the file, too. */
+static struct bench_call *
+rename_call(const char *new_name, bool names_file)
+{
+    struct bench_call *call = name_call(FOP_rename, &others);
+    struct inode *file = bench_inode("f", 7, S_IFREG);
+
+    if (names_file)
+        call->stk->call.loc.inode = inode_ref(file);
+    inode_unref(file);
+    call->stk->call.loc2 = (struct loc){.parent = inode_root(bench_graph.inodes), .name = new_name};
+    return call;
+}
+
+static const struct gfid of_file = {{0xaa, [15] = 7}};
+
 START_TEST(a_rename_is_done_if_the_new_name_leads_to_the_object)
 {
-    for (int is_done = 0; is_done < 2; is_done++) {
-        struct bench_call *call = name_call(FOP_rename, &others);
-        struct fop_call *c = &call->stk->call;
+    for (int i = 0; i < 4; i++) {
+        bool is_done = i & 1;
+        struct bench_call *call = rename_call("g", i & 2);
 
-        c->loc.inode = bench_inode("f", 7, S_IFREG);
-        c->loc2 = (struct loc){.parent = inode_root(bench_graph.inodes), .name = "g"};
-        found = is_done ? c->loc.inode->gfid : others;
+        found = is_done ? of_file : others;
         atomic_store(&losses, 1);
         then = ENOENT;
         tell(CHILD_SOME_DOWN);
@@ -235,16 +251,6 @@ START_TEST(a_rename_is_done_if_the_new_name_leads_to_the_object)
     }
 }
 END_TEST
-
-static struct bench_call *
-rename_call(const char *new_name)
-{
-    struct bench_call *call = name_call(FOP_rename, &others);
-
-    call->stk->call.loc.inode = bench_inode("f", 7, S_IFREG);
-    call->stk->call.loc2 = (struct loc){.parent = inode_root(bench_graph.inodes), .name = new_name};
-    return call;
-}
 
 START_TEST(a_repeated_rename_leaves_no_old_name)
 {
@@ -261,17 +267,15 @@ START_TEST(a_repeated_rename_leaves_no_old_name)
     };
 
     tell(CHILD_SOME_DOWN);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct bench_call *call = rename_call(cases[i].to);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        struct bench_call *call = rename_call(cases[i / 2].to, i % 2);
 
-        found = cases[i].leads_to_file ? call->stk->call.loc.inode->gfid : others;
+        found = cases[i / 2].leads_to_file ? of_file : others;
         atomic_store(&calls, 0);
-        atomic_store(&losses, cases[i].is_lost);
-        bench_wind(call);
-        ck_assert_int_eq(bench_result(call), 0);
-        ck_assert_int_eq(atomic_load(&calls), cases[i].calls);
-        ck_assert_int_eq(last_fop, cases[i].last);
-        bench_free(call);
+        atomic_store(&losses, cases[i / 2].is_lost);
+        ck_assert_int_eq(bench_run(call), 0);
+        ck_assert_int_eq(atomic_load(&calls), cases[i / 2].calls);
+        ck_assert_int_eq(last_fop, cases[i / 2].last);
     }
 }
 END_TEST
@@ -332,6 +336,32 @@ START_TEST(a_call_of_a_name_waits_for_all_subvolumes)
     tell(CHILD_SOME_UP);
     ck_assert_int_eq(bench_result(look), 0);
     bench_free(look);
+    bench_xl->child_count = 0;
+}
+END_TEST
+
+/* Calls of names and listings ask distribute to name the loss of a subvolume, until the time is over. */
+START_TEST(calls_of_names_carry_the_hint)
+{
+    static const struct {
+        enum fop fop;
+        bool has_hint;
+    } cases[] = {
+        {FOP_lookup, true}, {FOP_unlink, true},  {FOP_opendir, true},
+        {FOP_readdirp, true}, {FOP_stat, false}, {FOP_readv, false},
+    };
+
+    bench_xl->children = (struct xlator *[]){&bench_layers[1]};
+    bench_xl->child_count = 1;
+    found = ours;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)bench_run(bench_call(cases[i].fop, NULL));
+        ck_assert_int_eq(last_hint, cases[i].has_hint ? HINT_WAITS : HINT_NONE);
+    }
+    atomic_store(&bench_layers[1].is_degraded, true); /* and the loss is too long ago to wait */
+    (void)bench_run(bench_call(FOP_lookup, NULL));
+    ck_assert_int_eq(last_hint, HINT_NONE);
+    atomic_store(&bench_layers[1].is_degraded, false);
     bench_xl->child_count = 0;
 }
 END_TEST
@@ -445,6 +475,7 @@ test_suite(void)
     tcase_add_test(t, a_repeated_rename_leaves_no_old_name);
     tcase_add_test(t, an_append_is_sent_again_unless_the_end_shows_it);
     tcase_add_test(t, a_call_of_a_name_waits_for_all_subvolumes);
+    tcase_add_test(t, calls_of_names_carry_the_hint);
     tcase_add_test(t, an_exclusive_xattr_waits_only_before_it_is_sent);
     tcase_add_test(t, the_time_counts_from_the_loss);
     tcase_add_test(t, the_attributes_of_the_root_are_answered_while_no_brick_serves);
