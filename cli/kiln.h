@@ -70,6 +70,7 @@ int show_slow(const json_t *answer);
 /* Returns KILN_REFUSED when a brick has flaws or reports an error. */
 int show_check(const json_t *answer);
 int show_heal(const json_t *answer);
+int show_full_heal(const json_t *answer);
 int show_resolved(const json_t *answer);
 int show_heal_summary(const json_t *answer);
 int show_split_brain(const json_t *answer);

@@ -334,6 +334,19 @@ show_resolved(const json_t *answer)
 }
 
 int
+show_full_heal(const json_t *answer)
+{
+    const char *name = text(answer, "name");
+
+    if (json_object_get(answer, "job"))
+        printf("volume %s: job %s heals all of it; see: kiln job list\n", name, text(answer, "job"));
+    else
+        printf("volume %s: the self-heal daemon looks through all of it; see: kiln volume heal %s info\n",
+               name, name);
+    return KILN_DONE;
+}
+
+int
 show_heal(const json_t *answer)
 {
     json_t *brick, *entry;

@@ -426,10 +426,12 @@ volume_heal(const struct verb *v, int argc, char **argv)
         return usage(v, "'%s' is one argument too many", more);
     json_t *args = json_pack("{ss ss}", "name", argv[0], "what", what);
 
-    if (strcmp(what, "index") == 0 || strcmp(what, "full") == 0)
+    if (strcmp(what, "index") == 0)
         return ask_and_say("volume-heal", args,
-                           "volume %s: the self-heal daemon looks%s; see: kiln volume heal %s info", argv[0],
-                           *what == 'f' ? " through all of it" : "", argv[0]);
+                           "volume %s: the self-heal daemon looks; see: kiln volume heal %s info", argv[0],
+                           argv[0]);
+    if (strcmp(what, "full") == 0)
+        return ask_and_show("volume-heal", args, show_full_heal);
     if (strcmp(what, "statistics") == 0)
         return ask_and_show("volume-heal", args, show_heal_statistics);
     if (strcmp(what, "info") != 0) {

@@ -53,6 +53,17 @@ answer_heal(const struct heal_volume *v, const json_t *message)
     return only_error(err);
 }
 
+static json_t *
+answer_stop_full(const struct heal_volume *v, const json_t *message)
+{
+    (void)message;
+    for (size_t i = 0; i < heal_volume_sets(v); i++) {
+        if (heal_volume_crawler(v, i))
+            crawler_stop_full(heal_volume_crawler(v, i));
+    }
+    return only_error(0);
+}
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 static json_t *
@@ -85,12 +96,16 @@ describe_set(struct crawler *c)
 static json_t *
 answer_statistics(const struct heal_volume *v, const json_t *message)
 {
-    json_t *sets = json_array();
+    json_t *sets = json_array(), *due = json_array();
 
     (void)message;
-    for (size_t i = 0; i < heal_volume_sets(v); i++)
-        json_array_append_new(sets, describe_set(heal_volume_crawler(v, i)));
-    return json_pack("{si so}", "error", 0, "sets", sets);
+    for (size_t i = 0; i < heal_volume_sets(v); i++) {
+        struct crawler *c = heal_volume_crawler(v, i);
+
+        json_array_append_new(sets, describe_set(c));
+        json_array_append_new(due, json_boolean(c && crawler_full_is_due(c)));
+    }
+    return json_pack("{si so so}", "error", 0, "sets", sets, "full_due", due);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------- */
@@ -225,6 +240,7 @@ answer_question(const json_t *message)
         const char *what;
         json_t *(*answer)(const struct heal_volume *v, const json_t *message);
     } questions[] = {{"heal", answer_heal},
+                     {"stop-full", answer_stop_full},
                      {"statistics", answer_statistics},
                      {"judge", answer_judge},
                      {"resolve", answer_resolve}};

@@ -13,7 +13,9 @@
  *   {"do": "progress", "id": N, "name": V}                    {"id": N, "error": E, "look": progress}
  *   {"do": "heal", "id": N, "name": V, "full": false}         {"id": N, "error": E}
  *   {"do": "statistics", "id": N, "name": V}                  {"id": N, "error": 0, "sets": [[[look, ...] of each
- *                                                              child] of each set]}
+ *                                                              child] of each set],
+ *                                                            "full_due": [boolean of each set]}
+ *   {"do": "stop-full", "id": N, "name": V}                  {"id": N, "error": 0}
  *   {"do": "judge", "id": N, "name": V, "set": S,             {"id": N, "error": 0, "needs": [crawl_need, ...],
  *    "gfids": [G, ...]}                                        "faults": [{"gfid", "error", "child"}, ...]}
  *   {"do": "resolve", "id": N, "name": V, "set": S,           {"id": N, "error": E}

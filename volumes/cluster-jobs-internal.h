@@ -22,8 +22,14 @@ struct cluster_job {
 };
 
 void job_drain_run(const struct cluster_job *j);
+void job_heal_run(const struct cluster_job *j);
 void job_rebalance_run(const struct cluster_job *j);
 void job_upgrade_run(const struct cluster_job *j);
+
+/* job-heal.c: refuses a volume that cannot be healed in full. Returns 0 or -errno with *why. */
+int job_heal_check(const char *volume, struct problem *why);
+/* Ends the walk of a job that was stopped; a host that does not answer is logged. */
+void job_heal_stop_walk(const char *volume);
 
 /* False when kilnd ends. */
 bool cluster_job_goes_on(void);

@@ -31,6 +31,7 @@ static const struct job_kind {
     void (*run)(const struct cluster_job *j);
 } kinds[] = {
     {"drain", "host", job_drain_run},
+    {"heal", "volume", job_heal_run},
     {"rebalance", "volume", job_rebalance_run},
     {"upgrade", "scope", job_upgrade_run},
 };
@@ -267,7 +268,8 @@ cluster_jobs_look(void)
 
         /* a drained host drains itself only if no other host is there to do it: it may be about to end */
         if (kind && is_job_running(record) && !json_object_get(r.owners, id) &&
-            strlen(id) == GFID_TEXT_SIZE - 1 && strcmp(subject, brick_host_own()) != 0)
+            strlen(id) == GFID_TEXT_SIZE - 1 &&
+            (strcmp(kind->subject, "host") != 0 || strcmp(subject, brick_host_own()) != 0))
             claim_job(id, kind, subject);
     }
     json_decref(r.jobs);
@@ -384,6 +386,18 @@ cluster_jobs_drain(const char *host, char *id, struct problem *why)
     return cluster_job_begin("drain", "host", host, id, why);
 }
 
+int
+cluster_jobs_heal(const char *volume, char id[GFID_TEXT_SIZE], struct problem *why)
+{
+    char wrong[VOLUME_NAME_MAX + 64];
+
+    snprintf(wrong, sizeof wrong, "volume %.*s is being healed in full", VOLUME_NAME_MAX, volume);
+    if (cluster_check_store(why) || job_heal_check(volume, why) ||
+        check_no_job("heal", "volume", volume, wrong, why))
+        return why->err;
+    return cluster_job_begin("heal", "volume", volume, id, why);
+}
+
 /* Names all hosts, or returns NULL with *why if one is down. */
 static json_t *
 list_hosts_to_upgrade(struct problem *why)
@@ -489,10 +503,15 @@ cluster_jobs_stop(const char *id, struct problem *why)
         err = problem_set(why, -EINVAL, "job %.40s is not running: it is %s", id, job_text(record, "state"));
     else if (strcmp(job_text(record, "kind"), "rebalance") == 0)
         err = stop_rebalance(record, why);
+    const bool is_heal = strcmp(job_text(record, "kind"), "heal") == 0;
+    char volume[VOLUME_NAME_MAX + 1];
+    snprintf(volume, sizeof volume, "%s", job_text(record, "volume"));
     json_decref(record);
     if (!err)
         (void)cluster_job_update(id,
                                  json_pack("{ss sI}", "state", "stopped", "ended", (json_int_t)time(NULL)));
+    if (!err && is_heal)
+        job_heal_stop_walk(volume);
     return err;
 }
 

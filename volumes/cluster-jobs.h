@@ -9,6 +9,7 @@
  *
  *     drain       replaces each brick of a host by a brick on another host (cluster-place.h), each after the
  *                 set of the brick before has nothing left to heal
+ *     heal        has the healing host of a volume walk all of it (job-heal.c)
  *     rebalance   has this host's kiln-heal do the task of a volume (rebalance.h)
  *     upgrade     has each host run a newer kilnd, one after the other (job-upgrade.c)
  *
@@ -25,12 +26,15 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/gfid.h"
 #include "volumes/problem.h"
 
 struct volume;
 
 /* Begins a drain. `id` (37 bytes) gets the job's id. */
 int cluster_jobs_drain(const char *host, char *id, struct problem *why);
+/* Begins a full heal of a started, replicated volume. */
+int cluster_jobs_heal(const char *volume, char id[GFID_TEXT_SIZE], struct problem *why);
 /* Begins an upgrade of all hosts, which must be up. program NULL: the file that each kilnd was started
  * from. */
 int cluster_jobs_upgrade(const char *program, char *id, struct problem *why);

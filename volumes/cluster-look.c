@@ -2,11 +2,13 @@
 #include "volumes/cluster-look.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
+#include "volumes/cluster-jobs.h"
 #include "volumes/cluster.h"
 #include "volumes/heal-pending.h"
 #include "volumes/verbs-internal.h"
@@ -235,25 +237,40 @@ is_for_healer(const char *verb, const json_t *args)
     return strcmp(verb, "volume-heal") == 0 && (!what || strcmp(what, "info") != 0);
 }
 
-static int
-ask_healer(const char *verb, json_t *args, json_t **out, struct problem *why)
+int
+cluster_ask_healer(json_t *args, char host[CLUSTER_HOST_BYTES], json_t **out, struct problem *why)
 {
     const char *name = json_string_value(json_object_get(args, "name"));
     struct volume *v = volumes_find(name ? name : "", why);
-    struct cluster_ask ask = {.host = v ? cluster_healer(v) : NULL};
+    struct cluster_ask ask = {.host = host};
 
     if (!v)
         return why->err;
-    bool is_own = strcmp(ask.host, brick_host_own()) == 0;
-    if (!is_own)
-        cluster_ask_all(&ask, 1, verb, args, CLUSTER_CHANGE_S);
+    snprintf(host, CLUSTER_HOST_BYTES, "%s", cluster_healer(v)); /* a text of the volume */
     volume_free(v);
-    if (is_own)
-        return cluster_look_here(verb, args, out, why);
+    if (strcmp(host, brick_host_own()) == 0)
+        return cluster_look_here("volume-heal", args, out, why);
+    cluster_ask_all(&ask, 1, "volume-heal", args, CLUSTER_CHANGE_S);
     *out = ask.answer;
     if (ask.err)
         *why = ask.why;
     return ask.err;
+}
+
+/* A full heal is a job, so that another host goes on with the heal when the healing host dies. */
+static int
+look_by_healer(json_t *args, json_t **out, struct problem *why)
+{
+    const char *what = json_string_value(json_object_get(args, "what"));
+    const char *name = json_string_value(json_object_get(args, "name"));
+    char host[CLUSTER_HOST_BYTES], id[GFID_TEXT_SIZE];
+
+    if (!name || !what || strcmp(what, "full") != 0)
+        return cluster_ask_healer(args, host, out, why);
+    if (cluster_jobs_heal(name, id, why))
+        return why->err;
+    *out = json_pack("{ss ss}", "name", name, "job", id);
+    return 0;
 }
 
 int
@@ -262,7 +279,7 @@ cluster_look(const char *verb, json_t *args, json_t **out, struct problem *why)
     struct host_list l = {0};
 
     if (is_for_healer(verb, args))
-        return ask_healer(verb, args, out, why);
+        return look_by_healer(args, out, why);
     int err = cluster_look_here(verb, args, out, why);
 
     if (err || !*out)

@@ -83,6 +83,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/healer.h \
 	volumes/verb-heal.c \
 	volumes/job-drain.c \
+	volumes/job-heal.c \
 	volumes/job-rebalance.c \
 	volumes/job-upgrade.c \
 	volumes/own-host.c \

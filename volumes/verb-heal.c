@@ -76,6 +76,18 @@ heal_now(const struct volume *v, bool is_full, json_t **out, struct problem *why
     return err;
 }
 
+static int
+heal_stop_full(const struct volume *v, json_t **out, struct problem *why)
+{
+    json_t *said = NULL;
+    int err = ask_about(v, json_pack("{ss ss}", "do", "stop-full", "name", v->name), &said, why);
+
+    if (!err)
+        *out = json_pack("{ss}", "name", v->name);
+    json_decref(said);
+    return err;
+}
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 static json_t *
@@ -135,8 +147,9 @@ heal_statistics(const struct volume *v, json_t **out, struct problem *why)
     }
     for (unsigned i = 0; i < v->brick_count; i++)
         json_array_append_new(list, describe_crawls(v, i, said));
+    *out = json_pack("{ss so sO*}", "name", v->name, "bricks", list, "full_due",
+                     json_object_get(said, "full_due"));
     json_decref(said);
-    *out = json_pack("{ss so}", "name", v->name, "bricks", list);
     return 0;
 }
 
@@ -397,6 +410,8 @@ heal_volume(const struct volume *v, const char *what, json_t **out, struct probl
 {
     if (strcmp(what, "index") == 0 || strcmp(what, "full") == 0)
         return heal_now(v, *what == 'f', out, why);
+    if (strcmp(what, "stop-full") == 0)
+        return heal_stop_full(v, out, why);
     if (strcmp(what, "statistics") == 0)
         return heal_statistics(v, out, why);
     if (strcmp(what, "info") == 0)

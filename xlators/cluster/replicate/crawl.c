@@ -30,7 +30,8 @@ struct crawler {
 
     pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t ended;
-    unsigned wanted; /* bits WANTS_* */
+    unsigned wanted; /* bits WANTS_*: crawls that are still to begin */
+    unsigned doing;  /* bits WANTS_* of the running crawl */
     bool is_running, is_stopped;
     unsigned retries; /* crawls in turn that left failed heals */
     struct looks looks[REPLICAS_MAX];
@@ -661,6 +662,27 @@ walk_listing(struct walk *w, const struct heal *h, struct fd *fd, uint64_t *offs
     return ret;
 }
 
+/* A folder that has gone needs no heal. */
+static void
+walk_judge_listing(struct walk *w, int ret)
+{
+    if (ret >= 0 || ret == -ENOENT || ret == -ESTALE || crawl_must_stop(w->p.c))
+        return;
+    atomic_fetch_add(&w->p.failed, 1);
+    pthread_mutex_lock(&w->p.c->lock);
+    look_locked(w->p.c, 0)->failed++;
+    pthread_mutex_unlock(&w->p.c->lock);
+}
+
+static bool
+walk_goes_on(struct crawler *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool is_wanted = c->doing & WANTS_FULL;
+    pthread_mutex_unlock(&c->lock);
+    return is_wanted && !crawl_must_stop(c);
+}
+
 /* Heals a folder, so that all children have the same names, then what the names lead to. */
 static void
 walk_folder(struct walk *w, const struct object *folder)
@@ -680,11 +702,12 @@ walk_folder(struct walk *w, const struct object *folder)
     struct call_stack *stk = heal_call(&h, FOP_opendir, 0);
     int ret = stk ? coro_call(stk, c->r->xl->children[0]) : -ENOMEM;
 
-    while (ret >= 0) {
+    while (ret >= 0 && walk_goes_on(c)) {
         ret = walk_listing(w, &h, stk->reply.fd, &offset);
         if (ret == 0)
             break;
     }
+    walk_judge_listing(w, ret);
     if (stk)
         call_stack_free(stk);
     heal_end(&h);
@@ -694,14 +717,14 @@ walk_folder(struct walk *w, const struct object *folder)
 static unsigned
 crawl_full(struct crawler *c)
 {
-    struct walk *w = calloc(1, sizeof *w);
+    struct walk *w = walk_goes_on(c) ? calloc(1, sizeof *w) : NULL;
 
     if (!w)
-        return 1;
+        return walk_goes_on(c);
     w->p = (struct pass){.c = c, .is_full = true};
     look_begin(c, 0, true);
     (void)list_add(&w->folders, &gfid_root, S_IFDIR);
-    while (w->folders.count > 0 && !crawl_must_stop(c)) {
+    while (w->folders.count > 0 && walk_goes_on(c)) {
         struct object folder = w->folders.at[--w->folders.count];
 
         walk_folder(w, &folder);
@@ -722,8 +745,19 @@ next_wanted(struct crawler *c)
     pthread_mutex_lock(&c->lock);
     unsigned wanted = c->is_stopped ? 0 : c->wanted;
     c->wanted = 0;
+    c->doing = wanted;
     pthread_mutex_unlock(&c->lock);
     return wanted;
+}
+
+/* A walk that the loss of a child has cut begins anew when the child is back. */
+static void
+crawl_done(struct crawler *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->wanted |= crawl_must_stop(c) ? c->doing & WANTS_FULL : 0;
+    c->doing = 0;
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* Arms the timer, and returns true: the crawler may be freed. Returns false, unless `must_end`, if another
@@ -760,7 +794,8 @@ crawl_go(void *arg)
     do {
         while (!crawl_must_stop(c) && (wanted = next_wanted(c))) {
             failed = wanted & WANTS_INDEX ? crawl_index(c) : 0;
-            failed += wanted & WANTS_FULL && !crawl_must_stop(c) ? crawl_full(c) : 0;
+            failed += wanted & WANTS_FULL ? crawl_full(c) : 0;
+            crawl_done(c);
             if (!crawl_must_stop(c))
                 heal_clear_parked(c->r);
         }
@@ -822,6 +857,24 @@ crawler_ask(struct crawler *c, bool is_full)
     crawl_want(c, is_full ? WANTS_FULL : WANTS_INDEX);
     pthread_mutex_unlock(&c->lock);
     return atomic_load(&c->r->up) == c->r->all ? 0 : -ENOTCONN;
+}
+
+bool
+crawler_full_is_due(struct crawler *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool is = (c->wanted | c->doing) & WANTS_FULL;
+    pthread_mutex_unlock(&c->lock);
+    return is;
+}
+
+void
+crawler_stop_full(struct crawler *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->wanted &= ~(unsigned)WANTS_FULL;
+    c->doing &= ~(unsigned)WANTS_FULL;
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -61,6 +61,11 @@ void crawler_child_up(struct crawler *c);
 /* Returns 0; -EPERM: this crawler heals nothing; -ENOTCONN: not all children are up, and the crawl begins
  * when they are. */
 int crawler_ask(struct crawler *c, bool is_full);
+/* Tells whether a full crawl was asked for and has not walked the whole tree yet. A full crawl that the loss
+ * of a child cuts begins anew when the child is back. */
+bool crawler_full_is_due(struct crawler *c);
+/* Ends a full crawl before its next folder, or forgets it. */
+void crawler_stop_full(struct crawler *c);
 
 /* Returns the number of bricks of the set. */
 unsigned crawler_children(const struct crawler *c);

@@ -332,6 +332,59 @@ START_TEST(a_daemon_that_heals_nothing_answers)
 }
 END_TEST
 
+static unsigned
+full_looks(void)
+{
+    struct crawl_look looks[CRAWL_LOOKS_KEPT];
+    unsigned full = 0, count = crawler_looks(crawler, 0, looks);
+
+    for (unsigned n = 0; n < count; n++)
+        full += looks[n].is_full;
+    return full;
+}
+
+START_TEST(a_full_crawl_that_loses_a_child_begins_anew)
+{
+    unsigned cuts = 0;
+
+    for (unsigned at = 0; at < 40; at++) {
+        const struct fault gone = {.child = 1, .at = at, .kind = FAULT_UNSENT};
+
+        must(miss_change(&replica_shapes[1], &replica_changes[14], 1));
+        daemon_begin("", true);
+        scene_run(0);
+        scene_arm(&gone, 1);
+        must(crawler_ask(crawler, true) == 0 && crawler_full_is_due(crawler));
+        scene_run(0);
+        cuts += !scene.is_up[1];
+        must(crawler_full_is_due(crawler) == !scene.is_up[1]);
+        if (!scene.is_up[1])
+            scene_child_up(1);
+        scene_run(0);
+        must(!crawler_full_is_due(crawler) && full_looks());
+        daemon_end();
+    }
+    must(cuts > 5);
+}
+END_TEST
+
+START_TEST(a_stopped_full_crawl_does_not_begin)
+{
+    must(miss_change(&replica_shapes[1], &replica_changes[14], 1));
+    daemon_begin("", true);
+    scene_child_down(2);
+    must(crawler_ask(crawler, true) == -ENOTCONN && crawler_full_is_due(crawler));
+    scene_run(0);
+    must(crawler_full_is_due(crawler));
+    crawler_stop_full(crawler);
+    must(!crawler_full_is_due(crawler));
+    scene_child_up(2);
+    scene_run(60000);
+    must(full_looks() == 0 && !copies_difference()); /* the crawl of the index has healed */
+    daemon_end();
+}
+END_TEST
+
 START_TEST(a_crawl_waits_for_all_children)
 {
     must(miss_change(&replica_shapes[1], &replica_changes[14], 1));
@@ -515,6 +568,8 @@ test_suite(void)
         a_crawl_is_repeated_after_a_failure,
         a_daemon_that_heals_nothing_answers,
         a_crawl_waits_for_all_children,
+        a_full_crawl_that_loses_a_child_begins_anew,
+        a_stopped_full_crawl_does_not_begin,
         a_question_without_memory_fails,
         a_user_resolves_split_brain,
         a_tie_is_not_resolved,
