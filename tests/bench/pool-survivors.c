@@ -83,40 +83,62 @@ dead_mb(void **all)
     return (double)dead * 4096 / 1e6;
 }
 
-/* The neighbour's objects in a sweep period. */
-static uint64_t
-speed(struct neighbour *b)
+static double
+cpu_s(clockid_t clock)
 {
-    uint64_t before = __atomic_load_n(&b->objects, __ATOMIC_RELAXED);
+    struct timespec t;
 
-    wait_n(1);
-    return __atomic_load_n(&b->objects, __ATOMIC_RELAXED) - before;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Prints MB at the peak, after the puts and 2N later, and of pages without a survivor; and the neighbour's
- * objects, in millions, in N before the burst and in each of the two N after the burst. */
+/* The neighbour's objects in a sweep period, for each second of CPU time of its thread. */
+static double
+speed(struct neighbour *b, clockid_t thread)
+{
+    uint64_t before = __atomic_load_n(&b->objects, __ATOMIC_RELAXED);
+    double from = cpu_s(thread);
+
+    wait_n(1);
+    return (double)(__atomic_load_n(&b->objects, __ATOMIC_RELAXED) - before) / (cpu_s(thread) - from);
+}
+
+/* Prints MB at the peak, after the puts and 2N later, and of pages without a survivor; the neighbour's rate:
+ * million objects for each second of its CPU time, in N before the burst and in each of the two N after the
+ * burst; and the milliseconds of CPU time of the sweeper in N before and in these 2N. */
 void
 survivors_case(const struct ways *w, bool is_busy)
 {
     struct neighbour b = { 0 };
-    uint64_t before = 0, first = 0, second = 0;
+    double before = 0, first = 0, second = 0, sweep_before = 0, sweep = 0;
     void **all = room_new();
+    clockid_t its;
     pthread_t t;
 
     base_mb = resident_mb();
     if (is_busy) {
         pthread_create(&t, NULL, w->neighbour, &b);
+        pthread_getcpuclockid(t, &its);
         wait_n(1);
-        before = speed(&b);
+        sweep_before = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s(its);
+        before = speed(&b, its);
+        sweep_before =
+            cpu_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s(its) - sweep_before;
     }
     w->leave(0, all, OBJECTS);
     double freed = resident_mb();
-    first = speed(&b);
-    second = speed(&b);
+    if (is_busy) {
+        sweep = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s(its);
+        first = speed(&b, its);
+        second = speed(&b, its);
+        sweep = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu_s(its) - sweep;
+    } else {
+        wait_n(2);
+    }
     wait_n(0.1);
     double rest = resident_mb();
-    printf("%.1f %.1f %.1f %.1f %.2f %.2f %.2f\n", peak_mb, freed, rest, dead_mb(all), (double)before / 1e6,
-           (double)first / 1e6, (double)second / 1e6);
+    printf("%.1f %.1f %.1f %.1f %.2f %.2f %.2f %.2f %.2f\n", peak_mb, freed, rest, dead_mb(all), before / 1e6,
+           first / 1e6, second / 1e6, 1e3 * sweep_before, 1e3 * sweep);
     if (is_busy) {
         __atomic_store_n(&b.stop, 1, __ATOMIC_RELAXED);
         pthread_join(t, NULL);
