@@ -15,9 +15,17 @@ FOLDER, SECONDS, RNG = sys.argv[1], float(sys.argv[2]), random.Random(int(sys.ar
 done, failed = 0, 0
 
 # A lying brick chooses the targets of links in the folder, and this process is root: chroot keeps the links
-# from leading outside.
-os.chroot(FOLDER)
-os.chdir("/")
+# from leading outside. The brick may lie already, so that the folder cannot be entered at once.
+until = time.monotonic() + SECONDS + 60
+while True:
+    try:
+        os.chdir(FOLDER)
+        os.chroot(".")
+        break
+    except OSError as problem:
+        if time.monotonic() > until:
+            sys.exit("the folder cannot be entered: %s" % problem)
+        time.sleep(0.05)
 FOLDER = "/"
 
 
