@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # kiln-mount reads the supplementary groups of a user from /proc through a descriptor that it keeps for each thread. A
-# request of a user costs one system call more than a request of root. When a process gains or drops a group, the
-# change applies from its next request on.
+# request of a user costs one system call more than a request of root, and none if no brick checks permissions for the
+# request. When a process gains or drops a group, the change applies from its next request on.
 # Covers: xlators/mount/fuse/groups.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -50,6 +50,7 @@ calls_of() {
     wait "$tracer" || true
     total=$(grep -cE '^[0-9]+ +[a-z0-9_]+\(' "$T/$1.trace")
     opens=$(grep -cE '(open|openat)\(.*"/proc/' "$T/$1.trace" || true)
+    reads_of_groups=$(grep -cE '^[0-9]+ +pread64\(' "$T/$1.trace" || true)
 }
 
 small_files "$mnt/user" 21001 # warm: a place in the kernel's caches and in the table
@@ -58,8 +59,9 @@ rm -f "$mnt"/user/* "$mnt"/root/*
 calls_of root 0
 root_total=$total
 calls_of user 21001
-diag "system calls of kiln-mount for each of $files small files: root's $((root_total * 10 / files))/10, a user's $((total * 10 / files))/10; $opens opens below /proc in all"
+diag "system calls of kiln-mount for each of $files small files: root's $((root_total * 10 / files))/10, a user's $((total * 10 / files))/10; $opens opens and $reads_of_groups reads below /proc in all"
 t "a user's files need no open below /proc but the first" test "$opens" -le 3
+t "groups are read for the operations that are checked: at most three for each file" test "$reads_of_groups" -le $((3 * files))
 t "a user's file costs at most six calls more than root's" test "$total" -le $((root_total + 6 * files))
 
 t "a process has the rights of its groups, and of its new groups after a change" python3 - "$mnt/secret" <<'EOS'

@@ -6,6 +6,8 @@
     fuse_work.py run DIR MOUNT PID,BRICK... MB [ROW...]   runs the rows in MOUNT; a JSON line for each: row, ms, client CPU of
                                             process PID, CPU of PID and all BRICK processes
     fuse_work.py report JSON OUT...         OUT, named SUBJECT.ROUND, has the lines of a subject and round
+    fuse_work.py users DIR MOUNT PID,BRICK... MB [ROW...]   runs the rows of small files, each by root and by an ordinary user
+    fuse_work.py users-report JSON OUT...   prints the ratios user / root
 
 Each row leaves the files that the next row needs. Rows that read compare the data with the written data.
 """
@@ -22,6 +24,7 @@ import tarfile
 import time
 
 SUBJECTS = ("stock", "kiln", "inside", "through")
+USER, GROUPS = 21001, range(21001, 21017)
 
 
 def tree_files(count):
@@ -200,7 +203,8 @@ COLD = ("seq_read", "read_1m", "rand_read_buffered", "ls_cold", "read_cold")
 FIO = ("seq_write", "seq_read", "write_1m", "read_1m", "write_1m_direct", "read_1m_direct", "write_128k_direct", "read_128k_direct",
        "rand_read", "rand_read_4", "rand_read_buffered", "rand_write", "rand_write_direct", "rand_write_direct_4", "rand_write_sync",
        "fsyncs_4")
-ROWS = FIO + ("sqlite", "untar", "ls_cold", "ls_warm", "read_cold", "git_commit", "git_status", "churn", "lone", "rm")
+SMALL = ("sqlite", "untar", "ls_warm", "read_cold", "git_commit", "git_status", "churn", "lone", "rm")
+ROWS = FIO + SMALL[:2] + ("ls_cold",) + SMALL[2:]
 TITLES = {
     "seq_write": "128 KiB sequential write, 4 fsyncs", "seq_read": "128 KiB sequential read, cold",
     "rand_read": "4 KiB random read, O_DIRECT", "rand_read_4": "4 KiB random read, O_DIRECT, 4 threads",
@@ -235,6 +239,68 @@ def run(directory, mount, pids, megabytes, *names):
                           "all_cpu_ms": (after[1] - before[1]) * 1000}), flush=True)
 
 
+def by_user(uid, work):
+    """Runs work() in a child of that user."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            if uid:
+                os.setgroups(list(GROUPS))
+                os.setgid(uid)
+                os.setuid(uid)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit(f"fuse_work: a row of user {uid} failed")
+
+
+def run_users(directory, mount, pids, megabytes, *names):
+    client = int(pids.split(",")[0])
+    everybody = {}
+    # Each second round begins with the user, because the second of two rows also pays for late work of the first.
+    is_odd = int(mount.rsplit("-", 1)[1]) % 2
+    for uid in (0, USER) if is_odd else (USER, 0):
+        home = os.path.join(mount, str(uid))
+        os.mkdir(home)
+        os.chown(home, uid, uid)
+        everybody[uid] = Rows(directory, home, int(megabytes))
+    os.chmod(mount, 0o755)
+    for name in names or SMALL:
+        for uid, rows in everybody.items():
+            if name in COLD:
+                drop_caches()
+            before, start = client_cpu(client), time.monotonic()
+            by_user(uid, getattr(rows, name))
+            print(json.dumps({"row": name, "uid": uid, "ms": (time.monotonic() - start) * 1000,
+                              "cpu_ms": (client_cpu(client) - before) * 1000}), flush=True)
+
+
+def report_users(path, *outs):
+    runs = {}
+    for out in outs:
+        with open(out, encoding="utf-8") as f:
+            for one in map(json.loads, f):
+                key = (os.path.basename(out).split(".")[0], one["row"])
+                runs.setdefault(key, {}).setdefault(one["uid"], []).append(one)
+    table = []
+    print(f"{'':54}{'root ms':>9}{'user ms':>9}  {'user/root':>9}  {'CPU of the client':>17}")
+    for (subject, row), both in runs.items():
+        def ratio(key):
+            return statistics.median(u[key] / r[key] for r, u in zip(both[0], both[USER]))
+        ms = [statistics.median(r["ms"] for r in both[uid]) for uid in (0, USER)]
+        table.append({"subject": subject, "row": row, "wall": ratio("ms"), "cpu": ratio("cpu_ms"), "runs": both})
+        print(f"{subject + ': ' + TITLES[row]:54}{ms[0]:9.1f}{ms[1]:9.1f}  {ratio('ms'):9.3f}  {ratio('cpu_ms'):17.3f}")
+    for subject in sorted({t["subject"] for t in table}):
+        for key in ("wall", "cpu"):
+            print(f"{subject}: median of the rows, {key}: {statistics.median(t[key] for t in table if t['subject'] == subject):.3f}")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(table, f, indent=1)
+        f.write("\n")
+
+
 def report(path, *outs):
     runs = {}
     for out in outs:
@@ -267,4 +333,5 @@ def report(path, *outs):
 
 
 if __name__ == "__main__":
-    {"prepare": lambda d, n: prepare(d, int(n)), "run": run, "report": report}[sys.argv[1]](*sys.argv[2:])
+    {"prepare": lambda d, n: prepare(d, int(n)), "run": run, "report": report, "users": run_users,
+     "users-report": report_users}[sys.argv[1]](*sys.argv[2:])
