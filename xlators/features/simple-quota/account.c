@@ -22,7 +22,8 @@ enum {
     CLOSED_SECONDS = 3, /* after a change, or after the last fd was closed: in this time the blocks beyond the
                          * end of a file are freed, however few they are */
     LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
-    AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are tolerated without another stat */
+    AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are tolerated while many files are queued */
+    QUEUE_SHORT = QUEUE_LOOK_AT / 2, /* length of a queue that may keep files with fewer bytes beyond */
 };
 
 static uint32_t
@@ -170,9 +171,9 @@ squota_has_ahead(const struct posix_allotted *found)
 
 /* True if the file system may change the file's blocks without a change by a client. An unlinked file is
  * freed with its last fd; blocks beyond a file's end are freed when it is closed, or minutes later; index
- * blocks are allotted when it is written back. */
+ * blocks are allotted when it is written back. Under the lock. */
 static bool
-may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
+may_drift(const struct squota *q, const struct squota_inode *ctx, const struct posix_allotted *found)
 {
     int64_t bytes = found->bytes, size = block_round_up(found->size);
     uint32_t age = squota_now_s() - ctx->changed_s;
@@ -185,7 +186,7 @@ may_drift(const struct squota_inode *ctx, const struct posix_allotted *found)
         return true;
     if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size))
         return true;
-    return age < AHEAD_SECONDS && squota_has_ahead(found);
+    return age < AHEAD_SECONDS && (squota_has_ahead(found) || (bytes > size && q->queued < QUEUE_SHORT));
 }
 
 /* Stats a queued object. Returns true if the object is off the queue; its reference is then the caller's. */
@@ -209,7 +210,7 @@ look_at_object(struct xlator *xl, struct squota_inode *ctx)
         squota_settle(q, ctx, 0);
     else if (is_settled && ctx->ns)
         settle_as(q, ctx, &found);
-    bool is_done = is_settled && (err || !ctx->ns || !may_drift(ctx, &found));
+    bool is_done = is_settled && (err || !ctx->ns || !may_drift(q, ctx, &found));
     if (is_done) {
         cds_list_del_init(&ctx->link);
         ctx->is_queued = false;
@@ -561,7 +562,7 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     bool is_alone = begun == ctx->begun && ctx->flying == 1 && err == 0;
     if (is_alone && ctx->ns)
         settle_as(q, ctx, &found);
-    bool is_final = is_alone && !may_drift(ctx, &found);
+    bool is_final = is_alone && !may_drift(q, ctx, &found);
     pthread_mutex_unlock(&q->lock);
     squota_end(xl, ctx, is_final ? SQUOTA_AS_WAS : SQUOTA_UNSURE, NULL, 0);
 }

@@ -492,13 +492,13 @@ squota_job_run(struct worker_job *job)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Files whose blocks beyond the end the file system may still free. */
+/* Files whose blocks may still change without a change by a client, see may_drift() in account.c. */
 struct watched {
     struct inode **inodes; /* references */
     unsigned count;
 };
 
-/* Takes the reference. Without memory the file is not watched, and the usage of its namespace stays too high
+/* Takes the reference. Without memory the file is not watched, and the usage of its namespace may stay wrong
  * until the file changes. */
 static void
 watched_add(struct watched *w, struct inode *inode)
@@ -539,7 +539,7 @@ recover(struct xlator *xl, struct squota *q, struct watched *w)
         struct inode *inode = record && !err ? inode_link(xl->graph->inodes, NULL, NULL, &stat) : NULL;
         if (inode)
             err = squota_stat(xl, inode, &found);
-        if (inode && !err && squota_has_ahead(&found))
+        if (inode && !err && found.is_file)
             watched_add(w, inode);
         else
             inode_unref(inode);
