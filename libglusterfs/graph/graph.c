@@ -425,8 +425,8 @@ graph_link_layers(struct graph *g)
     for (unsigned i = g->layer_count; i-- > 0;) {
         struct xlator *xl = &g->layers[i];
 
-        for (int fop = 0; fop < FOP_COUNT; fop++)
-            xlator_set_next(xl, fop, xl->child_count == 1 ? xlator_first(xl->children[0], fop) : NULL);
+        for (unsigned path = 0; path < PATH_COUNT; path++)
+            xlator_set_next(xl, path, xl->child_count == 1 ? xlator_first(xl->children[0], path) : NULL);
     }
 }
 

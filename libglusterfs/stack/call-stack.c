@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/moment.h"
 #include "base/spare.h"
@@ -182,16 +184,30 @@ error_of(const struct call_stack *stk, xl_verdict verdict)
     return verdict < 0 ? -verdict : no_verdict(stk, verdict);
 }
 
+/* A plain WRITE is a WRITE to an open file without synchronous flags and without xdata, from a caller other
+ * than an NFS server. Layers with LAYER_SKIPS_PLAIN_WRITES rely on each of these conditions. */
+static unsigned
+call_path(const struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    bool is_plain = c->fop == FOP_writev && c->fd && S_ISREG(inode_type(c->fd->inode)) &&
+                    !((c->flags | c->fd->flags) & (O_SYNC | O_DSYNC)) && !(c->xdata && c->xdata->count) &&
+                    stk->caller.pid != PID_NFS;
+
+    return is_plain ? PATH_PLAIN_WRITE : c->fop;
+}
+
 /* Runs the layers from `xl` down until one answers or takes the stack. */
 static void
 call_stack_run(struct call_stack *stk, struct xlator *xl)
 {
     enum fop fop = stk->call.fop;
+    unsigned path = stk->path;
     xl_verdict verdict = -EOPNOTSUPP; /* the answer when no layer is left that implements the fop */
 
     assert(stk->state == CALL_WOUND);
 
-    for (; xl; xl = xlator_next(xl, fop)) {
+    for (; xl; xl = xlator_next(xl, path)) {
         stk->xl = xl;
         verdict = xlator_fn(xl, fop)(xl, stk);
         if (verdict != XL_PASS)
@@ -210,6 +226,7 @@ call_stack_begin(struct call_stack *stk)
 {
     assert(stk->state == CALL_NEW);
     stk->state = CALL_WOUND;
+    stk->path = (uint8_t)call_path(stk);
 }
 
 void
@@ -225,20 +242,20 @@ void
 call_stack_wind(struct call_stack *stk, struct xlator *top)
 {
     call_stack_begin(stk);
-    call_stack_run(stk, xlator_first(top, stk->call.fop));
+    call_stack_run(stk, xlator_first(top, stk->path));
 }
 
 void
 call_stack_wind_below(struct call_stack *stk, struct xlator *xl)
 {
     call_stack_begin(stk);
-    call_stack_run(stk, xlator_next(xl, stk->call.fop));
+    call_stack_run(stk, xlator_next(xl, stk->path));
 }
 
 void
 call_stack_wind_child(struct call_stack *stk, struct xlator *child)
 {
-    call_stack_run(stk, xlator_first(child, stk->call.fop));
+    call_stack_run(stk, xlator_first(child, stk->path));
 }
 
 static void
@@ -282,7 +299,7 @@ call_stack_fork_to(struct call_stack *fork, const struct call_stack *stk)
 void
 call_stack_resume(struct call_stack *stk)
 {
-    call_stack_run(stk, xlator_next(stk->xl, stk->call.fop));
+    call_stack_run(stk, xlator_next(stk->xl, stk->path));
 }
 
 /* Undoes call_stack_park(). stk->xl is the layer that parked the call. */

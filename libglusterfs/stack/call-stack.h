@@ -77,6 +77,9 @@ struct caller {
     uint32_t ctime_nsec;
 };
 
+/* The pid of GlusterFS's own NFS server, whose data calls are checked by permission. */
+#define PID_NFS 1
+
 enum {
     TIME_CTIME = 0x1,
     TIME_MTIME = 0x2,
@@ -144,6 +147,7 @@ struct call_stack {
      * stack */
     const atomic_bool *is_asker_gone;
     uint8_t state;         /* enum call_state */
+    uint8_t path;          /* call_path(), when the call was wound */
     bool joins_always;     /* runs also if an earlier call of its sequence has failed */
     struct fop_call call;
     struct fop_reply reply;

@@ -30,6 +30,9 @@ enum fop {
     FOP_COUNT
 };
 
+/* Ways through the layers: the number of a fop, or PATH_PLAIN_WRITE (call_path() in call-stack.c). */
+enum { PATH_PLAIN_WRITE = FOP_COUNT, PATH_COUNT };
+
 /* Traits, see fops.def. */
 #define FOP_READS 0x1
 #define FOP_WRITES 0x2

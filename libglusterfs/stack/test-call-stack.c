@@ -4,11 +4,15 @@
 #include "stack/call-stack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <check.h>
 
 #include "data/dict.h"
+#include "fs/fd.h"
+#include "fs/inode.h"
 #include "graph/graph.h"
 #include "mem/iobuf.h"
 #include "stack/xlator.h"
@@ -113,6 +117,84 @@ START_TEST(a_callback_may_hold_the_reply_back)
 }
 END_TEST
 
+static xl_verdict
+skipper(struct xlator *xl, struct call_stack *stk)
+{
+    (void)xl;
+    (void)stk;
+    return -EREMOTE;
+}
+
+static const struct xlator_type skipper_type = {.traits = LAYER_SKIPS_PLAIN_WRITES};
+static const struct xlator_ops skipper_ops = {.any = skipper}, bottom_ops = {.writev = lower};
+
+/* A writev that the upper layer may skip; the caller changes the call before the wind. */
+static struct call_stack *
+plain_write(struct fd *fd)
+{
+    static const struct xlator_type bottom_type = {.name = "bottom"};
+
+    layers[0] = (struct xlator){.type = &skipper_type, .name = "upper", .graph = &graph, .ops = &skipper_ops};
+    layers[1] = (struct xlator){.type = &bottom_type, .name = "lower", .graph = &graph, .ops = &bottom_ops};
+    for (unsigned path = 0; path < PATH_COUNT; path++)
+        xlator_set_next(&layers[0], path, xlator_first(&layers[1], path));
+    struct call_stack *stk = call_stack_new(done, NULL);
+
+    ck_assert_ptr_nonnull(stk);
+    stk->call.fop = FOP_writev;
+    stk->call.size = (uint64_t)(int64_t)XL_DONE;
+    stk->call.fd = fd;
+    return stk;
+}
+
+static bool
+skips_upper(struct call_stack *stk)
+{
+    call_stack_wind(stk, &layers[0]);
+    ck_assert(last_ret == 7 || last_errno == EREMOTE);
+    return last_ret == 7;
+}
+
+/* The fd outlives the call: the call drops the reference that this function takes. */
+static struct fd *
+fd_of_type(struct inode *inode, struct fd *fd, uint32_t type, uint32_t flags)
+{
+    *inode = (struct inode){.type = type};
+    *fd = (struct fd){.inode = inode, .flags = flags};
+    refcount_init(&fd->refs, 2);
+    return fd;
+}
+
+START_TEST(only_a_plain_write_skips_a_layer)
+{
+    struct inode inode;
+    struct fd fd;
+    struct call_stack *stk;
+
+    ck_assert(skips_upper(plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR))));
+    ck_assert(!skips_upper(plain_write(NULL)));
+    ck_assert(!skips_upper(plain_write(fd_of_type(&inode, &fd, S_IFDIR, 0))));
+    ck_assert(!skips_upper(plain_write(fd_of_type(&inode, &fd, 0, 0))));
+    ck_assert(!skips_upper(plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR | O_DSYNC))));
+    stk = plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR));
+    stk->call.flags = O_SYNC;
+    ck_assert(!skips_upper(stk));
+    stk = plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR));
+    stk->caller.pid = PID_NFS;
+    ck_assert(!skips_upper(stk));
+    stk = plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR));
+    stk->call.xdata = dict_new(&stk->arena);
+    ck_assert_int_eq(dict_set_int(stk->call.xdata, DICT_KEY_LINK_COUNT, 1), 0);
+    ck_assert(!skips_upper(stk));
+    stk = plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR));
+    stk->call.xdata = dict_new(&stk->arena);
+    ck_assert(skips_upper(stk)); /* an empty dict asks nothing */
+    stk = plain_write(fd_of_type(&inode, &fd, S_IFREG, O_RDWR));
+    stk->call.fop = FOP_readv;
+    ck_assert(!skips_upper(stk));
+}
+END_TEST
+
 /* Invalid verdicts and their effects: builds with assertions end the program. */
 
 START_TEST(zero_is_no_verdict)
@@ -186,6 +268,7 @@ test_suite(void)
     tcase_add_checked_fixture(t, setup, NULL);
     tcase_add_test(t, each_verdict_is_acted_on);
     tcase_add_test(t, a_callback_may_hold_the_reply_back);
+    tcase_add_test(t, only_a_plain_write_skips_a_layer);
 #ifdef NDEBUG
     tcase_add_test(t, zero_is_no_verdict);
     tcase_add_test(t, zero_is_no_verdict_of_a_callback);

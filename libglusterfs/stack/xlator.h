@@ -69,6 +69,8 @@ struct layer_event {
 /* It answers changes before they are done and reports their results at FLUSH; it answers a FLUSH with
  * HINT_FLUSH_OF_MOUNT itself. */
 #define LAYER_ANSWERS_EARLY 0x4u
+/* The layer has nothing to do for a plain WRITE (call_path()): such calls pass the layer by. */
+#define LAYER_SKIPS_PLAIN_WRITES 0x8u
 
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 
@@ -189,7 +191,7 @@ struct xlator {
     atomic_uint brick_facts;
     /* distance in the graph's array to the layer that xlator_next() returns; 0: none. Written when options
      * change. (Pointers would take four times as much, in each layer of each brick.) */
-    _Atomic uint16_t next[FOP_COUNT];
+    _Atomic uint16_t next[PATH_COUNT];
 };
 
 _Static_assert(offsetof(struct xlator, log) == 0 && offsetof(struct log_source, name) == 0,
@@ -229,34 +231,44 @@ xlator_fn(const struct xlator *xl, enum fop fop)
     return ops->fn[fop] ? ops->fn[fop] : ops->any;
 }
 
-/* The first layer below `xl` that is on this fop's path; NULL: none, or `xl` has several children. Any
- * thread, no lock; after a change of options the answer may differ. */
+/* The fop whose calls take this path. */
+static inline enum fop
+path_fop(unsigned path)
+{
+    return path == PATH_PLAIN_WRITE ? FOP_writev : (enum fop)path;
+}
+
+/* The first layer below `xl` on this path (the number of a fop or PATH_PLAIN_WRITE); NULL: none, or `xl` has
+ * several children. Any thread, no lock; after a change of options the answer may differ. */
 static inline struct xlator *
-xlator_next(const struct xlator *xl, enum fop fop)
+xlator_next(const struct xlator *xl, unsigned path)
 {
     /* as cheap as a plain load here */
-    unsigned distance = atomic_load_explicit(&xl->next[fop], memory_order_acquire);
+    unsigned distance = atomic_load_explicit(&xl->next[path], memory_order_acquire);
 
     return distance ? (struct xlator *)xl + distance : NULL;
 }
 
-/* `xl` itself or the first layer below it that is on this fop's path; as xlator_next(). */
+/* `xl` itself or the first layer below on this path; as xlator_next(). */
 static inline struct xlator *
-xlator_first(struct xlator *xl, enum fop fop)
+xlator_first(struct xlator *xl, unsigned path)
 {
     static_assert(FOP_COUNT <= 64, "a bit each");
+    enum fop fop = path_fop(path);
     bool stays = xlator_is_on(xl) || xl->type->stays_for >> fop & 1;
 
-    return stays && xlator_fn(xl, fop) ? xl : xlator_next(xl, fop);
+    if (path == PATH_PLAIN_WRITE && xl->type->traits & LAYER_SKIPS_PLAIN_WRITES)
+        stays = false;
+    return stays && xlator_fn(xl, fop) ? xl : xlator_next(xl, path);
 }
 
 /* Makes `below`, which lies behind `xl` in the same array (at most GRAPH_LAYERS_MAX away), the result of
  * xlator_next(); NULL: none. */
 static inline void
-xlator_set_next(struct xlator *xl, enum fop fop, const struct xlator *below)
+xlator_set_next(struct xlator *xl, unsigned path, const struct xlator *below)
 {
     assert(!below || (below > xl && below - xl <= GRAPH_LAYERS_MAX));
-    atomic_store_explicit(&xl->next[fop], (uint16_t)(below ? below - xl : 0), memory_order_release);
+    atomic_store_explicit(&xl->next[path], (uint16_t)(below ? below - xl : 0), memory_order_release);
 }
 
 /* Reports an event of `xl` to the first layer above that handles it. The function sets `child`. An

@@ -73,8 +73,8 @@ bench_setup(const struct xlator_type *type, const char *const *options, fop_fn b
     bench_layers[1] = (struct xlator){
         .type = &bottom_type, .name = "v-bottom", .graph = &bench_graph, .ops = &bottom_ops};
     bench_layers[1].parent = &bench_layers[0];
-    for (int fop = 0; fop < FOP_COUNT; fop++)
-        xlator_set_next(&bench_layers[0], fop, &bench_layers[1]);
+    for (unsigned path = 0; path < PATH_COUNT; path++)
+        xlator_set_next(&bench_layers[0], path, &bench_layers[1]);
     bench_xl->conf = calloc(1, type->conf_size ? type->conf_size : 1);
     ck_assert_msg(
         option_parse(type->options, values, count, bench_xl->conf, NULL, NULL, error, sizeof error) == 0,

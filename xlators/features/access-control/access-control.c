@@ -22,7 +22,6 @@
 #include "graph/graph.h"
 #include "xlators/features/access-control/access-internal.h"
 
-#define PID_NFS 1
 #define FLAG_EXEC 040 /* the kernel opens the file to execute it */
 
 static bool
@@ -707,6 +706,7 @@ static const struct xlator_ops access_ops = {
 
 const struct xlator_type features_access_control_xlator = {
     .name = "features/access-control",
+    .traits = LAYER_SKIPS_PLAIN_WRITES,
     .options = access_options,
     .conf_size = sizeof(struct access_conf),
     .ops = &access_ops,

@@ -233,6 +233,7 @@ static const struct option barrier_options[] = {
 
 const struct xlator_type features_barrier_xlator = {
     .name = "features/barrier",
+    .traits = LAYER_SKIPS_PLAIN_WRITES,
     .conf_size = sizeof(struct barrier_conf),
     .options = barrier_options,
     .ops = &(const struct xlator_ops){

@@ -197,6 +197,7 @@ static const struct xlator_ops index_ops = {
 
 const struct xlator_type features_index_xlator = {
     .name = "features/index",
+    .traits = LAYER_SKIPS_PLAIN_WRITES,
     .options = index_options,
     .at_start = (const char *const[]){"index-base", "xattrop-dirty-watchlist", NULL},
     .conf_size = sizeof(struct index_conf),

@@ -748,6 +748,7 @@ static const struct xlator_ops locks_ops = {
 
 const struct xlator_type features_locks_xlator = {
     .name = "features/locks",
+    .traits = LAYER_SKIPS_PLAIN_WRITES,
     .options = locks_options,
     .conf_size = sizeof(struct locks_conf),
     .ops = &locks_ops,

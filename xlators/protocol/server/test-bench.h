@@ -295,8 +295,8 @@ make_graph(void)
     make_layer(++last, bottom ? bottom : &brick_type, bottom_options, bottom_option_count);
     graph.layer_count = last + 1;
     for (unsigned i = last; i-- > 1;) {
-        for (int fop = 0; fop < FOP_COUNT; fop++)
-            xlator_set_next(&layers[i], fop, xlator_first(&layers[i + 1], fop));
+        for (unsigned path = 0; path < PATH_COUNT; path++)
+            xlator_set_next(&layers[i], path, xlator_first(&layers[i + 1], path));
     }
     graph_number_contexts(&graph);
     graph.inodes = inode_table_new(&graph, 0);
