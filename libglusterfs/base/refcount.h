@@ -39,4 +39,18 @@ refcount_put(struct refcount *r)
     return was == 1;
 }
 
+/* Drops a reference, but not the last reference. True: dropped. */
+static inline bool
+refcount_put_shared(struct refcount *r)
+{
+    int n = atomic_load_explicit(&r->n, memory_order_relaxed);
+
+    while (n > 1) {
+        if (atomic_compare_exchange_weak_explicit(&r->n, &n, n - 1, memory_order_release,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
 #endif

@@ -84,6 +84,7 @@ dict_new(struct arena *a)
     }
     d->arena = a;
     d->count = 0;
+    d->seen[0] = d->seen[1] = 0;
     d->capacity = DICT_PAIRS_INLINE;
     d->pairs = d->inline_pairs;
     return d;
@@ -92,7 +93,7 @@ dict_new(struct arena *a)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 const struct dict_pair *
-dict_find(const struct dict *d, enum dict_key key)
+dict_find_pair(const struct dict *d, enum dict_key key)
 {
     dict_for_each(p, d)
     {
@@ -203,6 +204,12 @@ dict_get_flag(const struct dict *d, enum dict_key key)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+static void
+note_key(struct dict *d, unsigned key)
+{
+    d->seen[key / 64] |= 1ull << key % 64;
+}
+
 static int
 dict_make_room(struct dict *d)
 {
@@ -227,6 +234,7 @@ dict_append(struct dict *d, const struct dict_pair *pair)
     struct dict_pair *p = &d->pairs[d->count++];
     *p = *pair;
     p->key_id = (uint16_t)dict_key_find(p->key, p->key_len);
+    note_key(d, p->key_id);
     return p;
 }
 
@@ -242,6 +250,7 @@ dict_place(struct dict *d, enum dict_key key, struct dict_pair **out)
             return err;
         p = &d->pairs[d->count++];
         *p = (struct dict_pair){.key = key_texts[key], .key_len = key_lens[key], .key_id = (uint16_t)key};
+        note_key(d, key);
     }
     p->len = 0;
     *out = p;
@@ -398,6 +407,7 @@ dict_rename(struct dict *d, enum dict_key from, enum dict_key to)
     p->key = key_texts[to];
     p->key_len = key_lens[to];
     p->key_id = (uint16_t)to;
+    note_key(d, to);
 }
 
 void

@@ -68,6 +68,8 @@ struct dict {
     struct arena_object on_arena; /* must be the first member: arena_release() frees dicts by it */
     struct arena *arena;
     uint32_t count, capacity;
+    /* a bit for each known key that was ever added; removals leave the bit set */
+    uint64_t seen[2];
     struct dict_pair *pairs; /* the array below or one on the arena */
     struct dict_pair inline_pairs[DICT_PAIRS_INLINE];
 };
@@ -85,8 +87,17 @@ const char *dict_key_text(enum dict_key key);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Returns the pair of this key; NULL: absent. */
-const struct dict_pair *dict_find(const struct dict *d, enum dict_key key);
+_Static_assert(DICT_KEY_COUNT <= 128, "dict.seen has a bit for each key");
+
+/* Searches the pairs: for dict_find(). */
+const struct dict_pair *dict_find_pair(const struct dict *d, enum dict_key key);
+
+/* Returns the pair of this key; NULL: absent. A key that was never added costs no search. */
+static inline const struct dict_pair *
+dict_find(const struct dict *d, enum dict_key key)
+{
+    return d && d->seen[key / 64] >> key % 64 & 1 ? dict_find_pair(d, key) : NULL;
+}
 const struct dict_pair *dict_find_text(const struct dict *d, const char *key);
 
 /* Is the key present? */

@@ -64,6 +64,7 @@ struct worker {
      * choose it. */
     unsigned turns_left;
     uint32_t random;
+    bool may_have_jobs; /* private: set by a post, cleared when `jobs` was seen empty */
 };
 
 static struct {
@@ -164,6 +165,7 @@ worker_post(struct worker_job *job)
     pthread_mutex_lock(&w->lock);
     cds_list_add_tail(&job->link, &w->jobs);
     pthread_mutex_unlock(&w->lock);
+    w->may_have_jobs = true;
     count_up(&w->posted);
     watchdog_arm(); /* in case the present handler gets stuck */
 }
@@ -173,8 +175,11 @@ take_own_job(struct worker *w)
 {
     struct worker_job *job = NULL;
 
+    if (!w->may_have_jobs)
+        return NULL;
     pthread_mutex_lock(&w->lock);
-    if (!cds_list_empty(&w->jobs)) {
+    w->may_have_jobs = !cds_list_empty(&w->jobs);
+    if (w->may_have_jobs) {
         job = cds_list_first_entry(&w->jobs, struct worker_job, link);
         cds_list_del(&job->link);
     }

@@ -155,10 +155,8 @@ release_contexts(struct brick_client *c)
 }
 
 void
-brick_client_unref(struct brick_client *c)
+brick_client_end(struct brick_client *c)
 {
-    if (!c || !refcount_put(&c->refs))
-        return;
     struct graph *g = c->graph;
 
     /* Calls that were running when the client disconnected may have taken locks since. No call runs now. */

@@ -88,8 +88,15 @@ brick_client_ref(struct brick_client *c)
     return c;
 }
 
+/* Ends a client whose last reference has been dropped: for brick_client_unref(). */
+void brick_client_end(struct brick_client *c);
 /* Drops a reference. The last one calls the layers' client_gone once more and client_release, in the
  * calling thread, and unpins the graph, so the caller holds no lock of a layer. NULL allowed. */
-void brick_client_unref(struct brick_client *c);
+static inline void
+brick_client_unref(struct brick_client *c)
+{
+    if (c && refcount_put(&c->refs))
+        brick_client_end(c);
+}
 
 #endif

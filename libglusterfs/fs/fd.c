@@ -67,10 +67,8 @@ fd_ref(struct fd *fd)
 }
 
 void
-fd_unref(struct fd *fd)
+fd_end(struct fd *fd)
 {
-    if (!fd || !refcount_put(&fd->refs))
-        return;
     struct graph *g = inode_table_graph(fd->inode->table);
 
     if (!fd->is_anonymous)

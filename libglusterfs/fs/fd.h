@@ -36,9 +36,16 @@ fd_graph(const struct fd *fd)
 {
     return inode_table_graph(fd->inode->table);
 }
+/* Ends an fd whose last reference has been dropped: for fd_unref(). */
+void fd_end(struct fd *fd);
 /* Drops a reference. The last one calls each layer's fd_closed and fd_release, top first, in the calling
  * thread; inode->open_fds has been lowered before. NULL allowed. */
-void fd_unref(struct fd *fd);
+static inline void
+fd_unref(struct fd *fd)
+{
+    if (fd && refcount_put(&fd->refs))
+        fd_end(fd);
+}
 
 /* The layer's context, or NULL: none yet. Valid as long as the caller has a reference to the fd. No lock. */
 static inline void *

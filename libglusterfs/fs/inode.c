@@ -356,28 +356,12 @@ inodes_free(struct inode_table *t, struct cds_list_head *victims)
     }
 }
 
-struct inode *
-inode_ref(struct inode *inode)
-{
-    refcount_get(&inode->refs);
-    return inode;
-}
-
 void
-inode_unref(struct inode *inode)
+inode_unref_last(struct inode *inode)
 {
-    if (!inode)
-        return;
-    int n = atomic_load_explicit(&inode->refs.n, memory_order_relaxed);
+    assert(atomic_load_explicit(&inode->refs.n, memory_order_relaxed) > 0);
 
-    while (n > 1)
-        if (atomic_compare_exchange_weak_explicit(&inode->refs.n, &n, n - 1, memory_order_release,
-                                                  memory_order_relaxed))
-            return;
-    assert(n == 1);
-
-    /* Perhaps the last reference. This is decided under the mutex, because until then the table may give
-     * out more references. */
+    /* This is decided under the mutex, because until then the table may give out more references. */
     struct inode_table *t = inode->table;
     CDS_LIST_HEAD(victims);
 

@@ -124,9 +124,21 @@ void inode_rename(struct inode_table *t, struct inode *parent, const char *name,
 
 /* Takes another reference and returns `inode`. The caller must already hold a reference or the table's
  * mutex. Takes no lock. */
-struct inode *inode_ref(struct inode *inode);
+static inline struct inode *
+inode_ref(struct inode *inode)
+{
+    refcount_get(&inode->refs);
+    return inode;
+}
+/* Drops what may be the last reference, under the table's mutex: for inode_unref(). */
+void inode_unref_last(struct inode *inode);
 /* Drops a reference. NULL allowed. Takes the mutex only when this may be the last reference. */
-void inode_unref(struct inode *inode);
+static inline void
+inode_unref(struct inode *inode)
+{
+    if (inode && !refcount_put_shared(&inode->refs))
+        inode_unref_last(inode);
+}
 /* Notes that the object is gone for good: the gfid no longer finds the inode, which is freed when its last
  * reference goes. */
 void inode_forget(struct inode *inode);

@@ -164,7 +164,7 @@ arena_join(struct arena *a, struct arena *from)
 }
 
 void
-arena_release(struct arena *a)
+arena_put_all(struct arena *a)
 {
     for (struct arena_object *d = a->dicts, *next; d; d = next) {
         next = d->next;
@@ -174,5 +174,4 @@ arena_release(struct arena *a)
         next = c->next;
         arena_chunk_put(c);
     }
-    arena_init(a);
 }

@@ -49,8 +49,17 @@ char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(
  * that was made on `from` accepts no more pairs until its `arena` is set to `a`. */
 void arena_join(struct arena *a, struct arena *from);
 
+/* Gives the chunks and dicts back: for arena_release(). */
+void arena_put_all(struct arena *a);
+
 /* Gives everything back. The arena is empty and may be used again. */
-void arena_release(struct arena *a);
+static inline void
+arena_release(struct arena *a)
+{
+    if (a->chunks || a->dicts)
+        arena_put_all(a);
+    arena_init(a);
+}
 
 /* Called once, before the first arena is used (mem_pools_init() first). 0 or -ENOMEM. */
 int arena_pools_init(void);

@@ -111,10 +111,8 @@ iobuf_is_spare(const struct iobuf *b)
 }
 
 void
-iobuf_unref(struct iobuf *b)
+iobuf_free(struct iobuf *b)
 {
-    if (!b || !refcount_put(&b->refs))
-        return;
     if (b->flags == IOBUF_MALLOC)
         free(b);
     else if (b->flags == IOBUF_SPARE)

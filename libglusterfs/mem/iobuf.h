@@ -43,8 +43,16 @@ iobuf_ref(struct iobuf *b)
     return b;
 }
 
+/* Gives back a buffer whose last reference has been dropped: for iobuf_unref(). */
+void iobuf_free(struct iobuf *b);
+
 /* Drops a reference; NULL is allowed. */
-void iobuf_unref(struct iobuf *b);
+static inline void
+iobuf_unref(struct iobuf *b)
+{
+    if (b && refcount_put(&b->refs))
+        iobuf_free(b);
+}
 
 /* Called once, after mem_pools_init(). 0 or -ENOMEM. */
 int iobuf_pools_init(void);
