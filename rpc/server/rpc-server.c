@@ -79,7 +79,8 @@ request_free(struct rpc_request *req)
         conn_unreserve_reply(req->conn, reserved);
     record_release(&req->record); /* may release the connection */
     mem_put_t(MEM_ID_RPC_REQUEST, req);
-    fop_path_unref(inside);
+    if (inside)
+        fop_path_unref(inside);
     if (sequence)
         sequence_dropped(sequence);
 }

@@ -171,7 +171,7 @@ count_clients(unsigned *clients, unsigned *busy)
     cds_list_for_each_entry (c, &transport.conns, link) {
         int unread = 0;
 
-        if (c->is_dialled || !conn_is_trusted(c) || atomic_load(&c->is_dead))
+        if (c->is_dialled || !conn_has_login(c) || atomic_load(&c->is_dead))
             continue;
         ++*clients;
         *busy += (ioctl(c->src.fd, FIONREAD, &unread) == 0 && unread > 0) || flow_has_calls(c);

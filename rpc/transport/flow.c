@@ -23,12 +23,8 @@
 #include "log/log.h"
 #include "rpc/transport/transport-internal.h"
 
-#define REFS_BITS 20
-#define REFS(word) ((unsigned)((word) & ((1u << REFS_BITS) - 1)))
-#define BYTES(word) ((size_t)(((word) & ~FLOW_WAITERS) >> REFS_BITS))
 #define OTHER_REFS 2 /* the transport's own and a session's */
 #define CREDIT (1u << 20)
-#define FEW_BYTES 4096 /* below every limit on bytes */
 #define APART_MIN 16 /* so few waiting calls may each keep a receive buffer */
 #define APART_BYTES 4096
 
@@ -51,7 +47,7 @@ static _Atomic size_t credit_given; /* of reply_bytes_all */
 static uint64_t
 word_of(unsigned calls, size_t bytes)
 {
-    return (uint64_t)bytes << REFS_BITS | calls;
+    return (uint64_t)bytes << FLOW_REFS_BITS | calls;
 }
 
 void
@@ -72,15 +68,15 @@ other_refs(const struct conn *c)
 bool
 flow_has_calls(const struct conn *c)
 {
-    unsigned waiting = REFS(atomic_load(&c->waiting));
+    unsigned waiting = FLOW_REFS(atomic_load(&c->waiting));
 
-    return REFS(atomic_load(&c->held)) > waiting + other_refs(c);
+    return FLOW_REFS(atomic_load(&c->held)) > waiting + other_refs(c);
 }
 
 unsigned
 flow_waiting_calls(const struct conn *c)
 {
-    return REFS(atomic_load(&c->waiting));
+    return FLOW_REFS(atomic_load(&c->waiting));
 }
 
 void
@@ -93,15 +89,9 @@ conn_set_calls_max(struct conn *c, unsigned calls)
 /* ---- bytes of replies ------------------------------------------------------------------------ */
 
 static size_t
-replies_of(const struct conn *c)
-{
-    return atomic_load(&c->reserved) + atomic_load(&c->queued_bytes);
-}
-
-static size_t
 replies_max(const struct conn *c)
 {
-    if (!conn_is_trusted(c))
+    if (!conn_has_login(c))
         return transport_limits.reply_bytes_login;
     return transport_limits.reply_bytes_own + atomic_load_explicit(&c->credit, memory_order_relaxed);
 }
@@ -124,11 +114,11 @@ credit_take_locked(struct conn *c, size_t bytes)
 }
 
 void
-flow_return_credit_locked(struct conn *c)
+flow_give_credit_locked(struct conn *c)
 {
     size_t credit = atomic_load_explicit(&c->credit, memory_order_relaxed);
 
-    if (!credit || atomic_load(&c->reserved))
+    if (atomic_load(&c->reserved))
         return;
     atomic_store_explicit(&c->credit, 0, memory_order_relaxed);
     atomic_fetch_sub(&credit_given, credit);
@@ -138,20 +128,19 @@ flow_return_credit_locked(struct conn *c)
 static bool
 replies_full_locked(struct conn *c)
 {
-    size_t bytes = replies_of(c);
+    size_t bytes = flow_replies(c);
 
     if (bytes < replies_max(c))
         return bytes >= transport_limits.reply_bytes; /* credit for a large reply is no leave for more */
-    return !conn_is_trusted(c) || bytes >= transport_limits.reply_bytes || !credit_take_locked(c, bytes + 1);
+    return !conn_has_login(c) || bytes >= transport_limits.reply_bytes || !credit_take_locked(c, bytes + 1);
 }
 
 bool
-flow_replies_full(struct conn *c)
+flow_replies_full_exactly(struct conn *c)
 {
-    size_t bytes = replies_of(c);
+    size_t bytes = flow_replies(c);
 
-    if (bytes <= FEW_BYTES || c->is_dialled ||
-        (bytes < replies_max(c) && bytes < transport_limits.reply_bytes))
+    if (bytes < replies_max(c) && bytes < transport_limits.reply_bytes)
         return false;
     pthread_mutex_lock(&c->lock);
     bool is_full = replies_full_locked(c);
@@ -164,7 +153,7 @@ flow_replies_full(struct conn *c)
 static bool
 replies_drained(const struct conn *c)
 {
-    size_t bytes = replies_of(c), max = replies_max(c);
+    size_t bytes = flow_replies(c), max = replies_max(c);
 
     return bytes <= (max < transport_limits.reply_bytes ? max : transport_limits.reply_bytes) / 2;
 }
@@ -179,7 +168,7 @@ conn_reserve_reply(struct conn *c, size_t bytes)
         return 0;
     }
     pthread_mutex_lock(&c->lock);
-    if (!credit_take_locked(c, replies_of(c) + bytes))
+    if (!credit_take_locked(c, flow_replies(c) + bytes))
         err = -ENOBUFS;
     else
         atomic_fetch_add(&c->reserved, bytes); /* under the lock, or the credit might be given back before */
@@ -203,10 +192,10 @@ static bool
 calls_reach(const struct conn *c, uint64_t held, unsigned part)
 {
     uint64_t waiting = atomic_load(&c->waiting);
-    unsigned max = conn_is_trusted(c) ? atomic_load_explicit(&c->calls_max, memory_order_relaxed)
+    unsigned max = conn_has_login(c) ? atomic_load_explicit(&c->calls_max, memory_order_relaxed)
                                       : transport_limits.calls_login;
-    unsigned refs = REFS(held), others = REFS(waiting) + other_refs(c);
-    size_t bytes = BYTES(held), apart = BYTES(waiting);
+    unsigned refs = FLOW_REFS(held), others = FLOW_REFS(waiting) + other_refs(c);
+    size_t bytes = FLOW_BYTES(held), apart = FLOW_BYTES(waiting);
 
     max = max / part ? max / part : 1;
     return refs >= others + max || bytes >= apart + transport_limits.record_bytes / part;
@@ -226,16 +215,11 @@ must_wait_locked(struct conn *c, uint64_t held, bool waits)
 }
 
 bool
-flow_pause_reader(struct conn *c)
+flow_pause_reader_exactly(struct conn *c)
 {
     uint64_t held = atomic_load_explicit(&c->held, memory_order_relaxed);
-    size_t bytes = replies_of(c);
+    size_t bytes = flow_replies(c);
 
-    /* The usual case, decided without the exact figures. */
-    if (!(held & FLOW_READER_WAITS) && bytes <= FEW_BYTES && BYTES(held) <= FEW_BYTES &&
-        REFS(held) < atomic_load_explicit(&c->calls_max, memory_order_relaxed) && conn_is_trusted(c) &&
-        !atomic_load_explicit(&c->pauses, memory_order_relaxed))
-        return false;
     if (!(held & FLOW_READER_WAITS) && !calls_reach(c, held, 1) && bytes < replies_max(c) &&
         bytes < transport_limits.reply_bytes && !atomic_load_explicit(&c->pauses, memory_order_relaxed))
         return false;
@@ -311,10 +295,9 @@ wake(struct conn *c, uint64_t word, bool gives_back)
 }
 
 void
-flow_less(struct conn *c)
+flow_wake(struct conn *c)
 {
-    if (atomic_load(&c->held) & FLOW_WAITERS)
-        wake(c, 0, false);
+    (void)wake(c, 0, false);
 }
 
 static void
@@ -328,8 +311,8 @@ give_back(struct conn *c, uint64_t word)
                 return;
             held = atomic_load_explicit(&c->held, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak(&c->held, &held, held - word)) {
-            assert(REFS(held));
-            if (REFS(held) == 1)
+            assert(FLOW_REFS(held));
+            if (FLOW_REFS(held) == 1)
                 conn_free(c);
             return;
         }
@@ -341,7 +324,7 @@ conn_ref(struct conn *c)
 {
     uint64_t was = atomic_fetch_add_explicit(&c->held, 1, memory_order_relaxed);
 
-    assert(REFS(was) && REFS(was) + 1 < 1u << REFS_BITS);
+    assert(FLOW_REFS(was) && FLOW_REFS(was) + 1 < 1u << FLOW_REFS_BITS);
     (void)was;
     return c;
 }
@@ -357,13 +340,6 @@ void
 conn_unref(struct conn *c)
 {
     give_back(c, word_of(1, 0));
-}
-
-void
-flow_hold_record(struct conn *c, struct record *r)
-{
-    r->conn = c;
-    atomic_fetch_add_explicit(&c->held, word_of(1, r->bytes), memory_order_relaxed);
 }
 
 int
@@ -429,7 +405,7 @@ waits_no_more(struct conn *c, uint64_t word)
 {
     uint64_t was = atomic_fetch_sub(&c->waiting, word);
 
-    if (REFS(was) != APART_MIN)
+    if (FLOW_REFS(was) != APART_MIN)
         return;
     pthread_mutex_lock(&c->lock); /* few are left: a connection that has nothing to do keeps no buffer */
     iobuf_unref(c->apart);
@@ -444,12 +420,12 @@ record_waits(struct record *r)
     uint64_t one = word_of(1, r->bytes), all = atomic_fetch_add(&c->waiting, one) + one;
 
     assert(!r->is_waiting);
-    if (REFS(all) > transport_limits.waiting_calls || BYTES(all) > transport_limits.waiting_bytes) {
+    if (FLOW_REFS(all) > transport_limits.waiting_calls || FLOW_BYTES(all) > transport_limits.waiting_bytes) {
         atomic_fetch_sub(&c->waiting, one);
         return false;
     }
     r->is_waiting = true;
-    if (REFS(all) > APART_MIN)
+    if (FLOW_REFS(all) > APART_MIN)
         copy_apart(c, r);
     flow_less(c);
     return true;

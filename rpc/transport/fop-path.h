@@ -106,6 +106,7 @@ fop_path_is_open(struct fop_path *p)
 /* Ends the path for the client: later answers are dropped, and the offer is withdrawn. An answer that has
  * begun may still run. Called once, by the client, who keeps the reference. */
 void fop_path_close(struct fop_path *p);
+/* Drops a reference; NULL allowed. */
 void fop_path_unref(struct fop_path *p);
 static inline struct fop_path *
 fop_path_ref(struct fop_path *p)

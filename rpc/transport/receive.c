@@ -371,13 +371,13 @@ batch_run(struct batch *b)
 static size_t
 record_max(const struct conn *c)
 {
-    return conn_is_trusted(c) ? TRANSPORT_RECORD_MAX : TRANSPORT_RECORD_MAX_LOGIN;
+    return conn_has_login(c) ? TRANSPORT_RECORD_MAX : TRANSPORT_RECORD_MAX_LOGIN;
 }
 
 static unsigned
 fragments_max(const struct conn *c)
 {
-    return conn_is_trusted(c) ? FRAGMENTS_MAX : FRAGMENTS_MAX_LOGIN;
+    return conn_has_login(c) ? FRAGMENTS_MAX : FRAGMENTS_MAX_LOGIN;
 }
 
 /* Collects the mark, which may arrive in parts. True when the mark is whole. */
@@ -599,7 +599,7 @@ next_buffer_size(const struct conn *c, size_t moved)
         return size;
     size_t left = record_left(c), may = r->bytes * GROWTH;
 
-    if (!conn_is_trusted(c)) /* the whole record; make_room() gives marks back */
+    if (!conn_has_login(c)) /* the whole record; make_room() gives marks back */
         return TRANSPORT_RECORD_MAX_LOGIN;
     if (r->count >= TRANSPORT_IOVS - 1) /* the last piece takes all; unwritten pages cost nothing */
         return moved + (left > size ? left : size);
@@ -615,7 +615,7 @@ scarce_buffer(const struct conn *c, size_t moved, size_t wanted)
     size_t least = is_last ? moved + record_left(c) : moved + BUFFER_ROOM_MIN;
     struct iobuf *b = NULL;
 
-    if (!conn_is_trusted(c) && !c->is_dialled)
+    if (!conn_has_login(c) && !c->is_dialled)
         return NULL;
     for (size_t size = wanted / 4; !b && size >= BUFFER_MIN && size >= least; size /= 4)
         b = iobuf_get(size);
@@ -645,7 +645,7 @@ next_buffer(struct conn *c)
     iobuf_unref(c->in);
     c->in = fresh;
     c->in_start = c->in_end = moved;
-    if (!conn_is_trusted(c))
+    if (!conn_has_login(c))
         admit_buffers(c, fresh->size + (r->count > 1 || (r->count && !moved) ? r->bytes : 0));
     else if (c->login_bytes)
         admit_buffers(c, 0);
@@ -778,7 +778,8 @@ read_turn(struct conn *c, struct batch *b, bool *is_drained)
     for (size_t turn_bytes = 0;;) {
         if (c->is_dead)
             return TURN_DEAD;
-        if (flow_pause_reader(c))
+        /* The bytes of a turn's last read are cut without another look at the limits. */
+        if ((!*is_drained || !turn_bytes) && flow_pause_reader(c))
             return TURN_PAUSED;
         if (c->in && cut(c, b))
             return TURN_DEAD;

@@ -377,12 +377,18 @@ consume_locked(struct conn *c, size_t bytes)
 
 /* Asks for EPOLLOUT, or no longer. Under the lock, so that the last decision is also the last call; rare. */
 static int
-want_out_locked(struct conn *c, bool wants)
+change_out_locked(struct conn *c, bool wants)
 {
-    if (c->is_tcp || c->wants_out == wants || c->is_dead)
+    if (c->is_dead)
         return 0;
     c->wants_out = wants;
     return !c->is_registered ? 0 : event_modify(&c->src, EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0));
+}
+
+static inline int
+want_out_locked(struct conn *c, bool wants)
+{
+    return c->is_tcp || c->wants_out == wants ? 0 : change_out_locked(c, wants);
 }
 
 /* As sendmsg(2); -errno instead of -1. */
@@ -464,7 +470,7 @@ flush_and_unlock(struct conn *c)
     int err = 0;
 
     bool waits =
-        atomic_load_explicit(&is_held_back, memory_order_relaxed) && !c->is_dialled && conn_is_trusted(c);
+        atomic_load_explicit(&is_held_back, memory_order_relaxed) && !c->is_dialled && conn_has_login(c);
     if (c->is_sending || c->is_blocked || !c->head || waits) {
         pthread_mutex_unlock(&c->lock);
         return;
@@ -474,10 +480,11 @@ flush_and_unlock(struct conn *c)
         send_post_flush(c);
         return;
     }
-    c->is_sending = true;
+    atomic_store_explicit(&c->is_sending, true, memory_order_relaxed);
     while (!c->is_dead && c->head && send_some_locked(c, &err))
         ;
-    c->is_sending = false;
+    /* released behind is_blocked: send_writable() */
+    atomic_store_explicit(&c->is_sending, false, memory_order_release);
     if (c->is_dead)
         left = send_take_queue_locked(c);
     else if (!c->head && !err)
@@ -490,18 +497,15 @@ flush_and_unlock(struct conn *c)
         flow_less(c);
 }
 
-/* A thread that queues a message also sends it, so an empty queue needs no lock. */
 void
-send_flush(struct conn *c)
+send_queue(struct conn *c)
 {
-    if (!atomic_load_explicit(&c->queued_bytes, memory_order_relaxed))
-        return;
     pthread_mutex_lock(&c->lock);
     flush_and_unlock(c);
 }
 
 void
-send_writable(struct conn *c)
+send_resume(struct conn *c)
 {
     pthread_mutex_lock(&c->lock);
     bool flushes = c->is_blocked;

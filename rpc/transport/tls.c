@@ -29,8 +29,6 @@ enum { TLS_WAITING_MAX = 256 };
 #define RECORD_EXTRA 256 /* more than the head, nonce, tag and padding of a record */
 #define OUT_SMALL 16384
 #define OUT_LARGE (256u << 10)
-#define HANDSHAKE_BYTE 0x16
-#define ALERT_BYTE 0x15
 #define ALERT_OFFSET 1000 /* SSL_AD_REASON_OFFSET: reasons above are alerts of the peer */
 
 enum phase { SNIFFING, SHAKING, OPEN, FAILED };
@@ -595,21 +593,10 @@ tls_hand_over(struct tls *t)
 void
 tls_send_refusal(int fd)
 {
-    static const unsigned char alert[] = {ALERT_BYTE, 3, 1, 0, 2, SSL3_AL_FATAL, SSL_AD_HANDSHAKE_FAILURE};
+    static const unsigned char alert[] = {
+        TLS_ALERT_BYTE, 3, 1, 0, 2, SSL3_AL_FATAL, SSL_AD_HANDSHAKE_FAILURE};
 
     (void)!send(fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-bool
-tls_is_alert(const unsigned char mark[4])
-{
-    return mark[0] == ALERT_BYTE && mark[1] == 3;
-}
-
-bool
-tls_is_hello(const unsigned char mark[4])
-{
-    return mark[0] == HANDSHAKE_BYTE && mark[1] == 3;
 }
 
 static enum tls_progress
@@ -625,7 +612,7 @@ sniff(struct tls *t)
         return TLS_WAIT;
     if (n <= 0)
         return TLS_ENDS;
-    if (first == HANDSHAKE_BYTE) {
+    if (first == TLS_HANDSHAKE_BYTE) {
         atomic_store(&t->phase, SHAKING);
         return TLS_STEP;
     }

@@ -70,9 +70,19 @@ void tls_hand_over(struct tls *t);
 /* To a peer that speaks without TLS where TLS is demanded, or with TLS where there is none: a fatal alert, in
  * clear. The alert ends a handshake, and Kiln's client can tell the alert from an answer. */
 void tls_send_refusal(int fd);
+#define TLS_HANDSHAKE_BYTE 0x16 /* the first byte of a record of this kind */
+#define TLS_ALERT_BYTE 0x15
 /* The first bytes of a peer's stream are an alert, or a ClientHello. */
-bool tls_is_alert(const unsigned char mark[4]);
-bool tls_is_hello(const unsigned char mark[4]);
+static inline bool
+tls_is_alert(const unsigned char mark[4])
+{
+    return mark[0] == TLS_ALERT_BYTE && mark[1] == 3;
+}
+static inline bool
+tls_is_hello(const unsigned char mark[4])
+{
+    return mark[0] == TLS_HANDSHAKE_BYTE && mark[1] == 3;
+}
 
 /* The reader's: as recv() without waiting; -errno instead of -1. *is_short: nothing more is to be had before
  * the next event. */

@@ -93,7 +93,9 @@ struct conn {
     /* the queue of messages, under `lock`; no system call is made under the lock, but see send.c */
     pthread_mutex_t lock;
     atomic_bool is_dead; /* written under the lock */
-    bool is_registered, is_sending, is_blocked, is_writable_again, wants_out;
+    bool is_registered, is_writable_again, wants_out;
+    /* written under the lock; send_writable() reads both without the lock */
+    atomic_bool is_sending, is_blocked;
     struct chunk *head, *tail;
     struct moment *awaited; /* come when a piece of the queue has been sent */
     /* each chunk also counts with a fixed part, so the bytes bound the number of chunks too; written under
@@ -116,6 +118,13 @@ count_up(_Atomic uint64_t *counter, uint64_t by)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
                           memory_order_relaxed);
+}
+
+/* conn_is_trusted(), without a call. */
+static inline bool
+conn_has_login(const struct conn *c)
+{
+    return atomic_load_explicit(&c->is_trusted, memory_order_relaxed);
 }
 
 /* conn.c */
@@ -172,12 +181,32 @@ int send_pools_init(void);
 int send_put_unsent(struct conn *c, const void *bytes, size_t count);
 /* True: the queues of clients that have logged in are held back; false: no longer. */
 void send_hold_back(bool holds);
-/* Sends the queue, unless another thread is sending. Never blocks. */
-void send_flush(struct conn *c);
+/* Sends the queue, not empty: for send_flush(). */
+void send_queue(struct conn *c);
+/* Sends the queue, unless another thread is sending. Never blocks. A thread that queues a message also sends
+ * the message, so an empty queue needs no lock. */
+static inline void
+send_flush(struct conn *c)
+{
+    if (atomic_load_explicit(&c->queued_bytes, memory_order_relaxed))
+        send_queue(c);
+}
 void send_flush_job(struct worker_job *job);
 /* The queue has gone, and nothing of it will be sent. */
 void send_drop_moments(struct conn *c);
-void send_writable(struct conn *c);
+/* The socket has room again, and a sender waits for room or may be about to wait: for send_writable(). */
+void send_resume(struct conn *c);
+/* The socket has room. A TCP socket reports that with each readable event. If no thread is sending or waits
+ * for room, the next sender tries the socket anyhow, so the event may be ignored. A sender sets is_sending
+ * before its system call, so an event that follows this call finds is_sending or is_blocked set: is_blocked
+ * is set before is_sending is cleared. */
+static inline void
+send_writable(struct conn *c)
+{
+    if (atomic_load_explicit(&c->is_sending, memory_order_acquire) ||
+        atomic_load_explicit(&c->is_blocked, memory_order_relaxed))
+        send_resume(c);
+}
 /* For conn_kill(): takes the queue, unless a sender works on the queue; the sender then gives the queue
  * back. */
 struct chunk *send_take_queue_locked(struct conn *c);
@@ -199,27 +228,74 @@ void admit_buffers(struct conn *c, size_t bytes);
 #define FLOW_BATCHES_WAIT (1ull << 62)
 #define FLOW_WAITERS (FLOW_READER_WAITS | FLOW_BATCHES_WAIT)
 
+#define FLOW_REFS_BITS 20
+#define FLOW_REFS(word) ((unsigned)((word) & ((1u << FLOW_REFS_BITS) - 1)))
+#define FLOW_BYTES(word) ((size_t)(((word) & ~FLOW_WAITERS) >> FLOW_REFS_BITS))
+#define FLOW_FEW_BYTES 4096 /* below every limit on bytes */
+
 void flow_init(struct conn *c);
+/* Bytes of replies: queued, and reserved by calls under way. */
+static inline size_t
+flow_replies(const struct conn *c)
+{
+    return atomic_load(&c->reserved) + atomic_load(&c->queued_bytes);
+}
 /* True if calls are under way that do not wait for other calls. */
 bool flow_has_calls(const struct conn *c);
 /* Calls that wait for other calls, or may do so soon. */
 unsigned flow_waiting_calls(const struct conn *c);
 /* A whole record has been cut: a call in flight until record_release(). The reader's. */
-void flow_hold_record(struct conn *c, struct record *r);
+static inline void
+flow_hold_record(struct conn *c, struct record *r)
+{
+    r->conn = c;
+    atomic_fetch_add_explicit(&c->held, (uint64_t)r->bytes << FLOW_REFS_BITS | 1, memory_order_relaxed);
+}
+/* The unusual cases of the next two functions. */
+bool flow_pause_reader_exactly(struct conn *c);
+bool flow_replies_full_exactly(struct conn *c);
 /* True: too much is under way, and receive_resume() will be called when half of that is done. The
  * reader's. */
-bool flow_pause_reader(struct conn *c);
+static inline bool
+flow_pause_reader(struct conn *c)
+{
+    uint64_t held = atomic_load_explicit(&c->held, memory_order_relaxed);
+    bool is_easy = !(held & FLOW_READER_WAITS) && flow_replies(c) <= FLOW_FEW_BYTES &&
+                   FLOW_BYTES(held) <= FLOW_FEW_BYTES &&
+                   FLOW_REFS(held) < atomic_load_explicit(&c->calls_max, memory_order_relaxed) &&
+                   conn_has_login(c) && !atomic_load_explicit(&c->pauses, memory_order_relaxed);
+
+    return !is_easy && flow_pause_reader_exactly(c);
+}
 /* The peer has too many replies to read: nothing more is to be run now. */
-bool flow_replies_full(struct conn *c);
+static inline bool
+flow_replies_full(struct conn *c)
+{
+    return flow_replies(c) > FLOW_FEW_BYTES && !c->is_dialled && flow_replies_full_exactly(c);
+}
 /* Records that were cut wait until the peer has read its replies. */
 bool flow_is_stalled(const struct conn *c);
 /* Keeps the batch on the connection's list until half of them are gone. False: no need to wait (any more). */
 bool flow_stall(struct conn *c, struct cds_list_head *batch);
+/* Wakes the waiters that may go on: for flow_less(). */
+void flow_wake(struct conn *c);
 /* Calls or bytes were given back, not a mere reference, or the connection is dead: wakes the waiting reader
  * and batches. The caller keeps c. */
-void flow_less(struct conn *c);
+static inline void
+flow_less(struct conn *c)
+{
+    if (atomic_load(&c->held) & FLOW_WAITERS)
+        flow_wake(c);
+}
+/* Returns credit: for flow_return_credit_locked(). */
+void flow_give_credit_locked(struct conn *c);
 /* All replies are sent: returns their share of the bytes of all connections, unless more replies are to
  * come. */
-void flow_return_credit_locked(struct conn *c);
+static inline void
+flow_return_credit_locked(struct conn *c)
+{
+    if (atomic_load_explicit(&c->credit, memory_order_relaxed))
+        flow_give_credit_locked(c);
+}
 
 #endif
