@@ -21,12 +21,6 @@ bounds_waits(uint32_t procedure)
     return procedure < FOP_COUNT && (fop_info[procedure].traits & FOP_WAITS);
 }
 
-bool
-bounds_is_pointless(const struct rpc_request *req)
-{
-    return conn_is_gone(req->conn) && (fop_info[req->procedure].traits & FOP_LOOKS);
-}
-
 static size_t
 at_most(uint64_t bytes, size_t max)
 {
@@ -94,6 +88,10 @@ bounds_let_in(struct rpc_request *req)
     size_t bytes = reply_bytes_max(call);
     int err;
 
+    req->stk.is_asker_gone = conn_gone_flag(req->conn);
+    if (atomic_load_explicit(req->stk.is_asker_gone, memory_order_relaxed) &&
+        (fop_info[call->fop].traits & FOP_LOOKS))
+        return BOUNDS_POINTLESS;
     if ((fop_info[call->fop].traits & FOP_WAITS) && !req->record.is_waiting && (err = waiting_error(call)))
         return err;
     if ((call->fop == FOP_open || call->fop == FOP_create || call->fop == FOP_opendir) &&
@@ -102,6 +100,5 @@ bounds_let_in(struct rpc_request *req)
     if (bytes && (err = conn_reserve_reply(req->conn, bytes)))
         return err;
     req->reply_reserved = bytes;
-    req->stk.is_asker_gone = conn_gone_flag(req->conn);
     return 0;
 }

@@ -255,10 +255,6 @@ server_fop(struct rpc_request *req)
 {
     struct call_stack *stk = &req->stk;
 
-    if (bounds_is_pointless(req)) {
-        rpc_request_drop(req);
-        return;
-    }
     stk->client = session_client(req->conn);
     if (!stk->client) { /* trusted once, but its brick is gone */
         rpc_reply_error(req, RPC_GARBAGE_ARGS);
@@ -274,6 +270,10 @@ server_fop(struct rpc_request *req)
     if (!rpc_fop_decode(req))
         return;
     int err = bounds_let_in(req);
+    if (err == BOUNDS_POINTLESS) {
+        rpc_request_drop(req);
+        return;
+    }
     if (!err)
         err = fop_prepare(req);
     if (err)

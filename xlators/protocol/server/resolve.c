@@ -77,8 +77,6 @@ resolve_check_name(enum fop fop, const struct inode *parent, const char *name)
 
 /* ---- asking the disk ------------------------------------------------------------------------- */
 
-static void resolve_run(struct rpc_request *req);
-
 static void
 resolve_fail(struct rpc_request *req, int err)
 {
@@ -167,7 +165,7 @@ asked_done(struct call_stack *child)
     if (err)
         resolve_fail(req, err);
     else
-        resolve_run(req); /* runs the same step again, which now has its inode or knows that there is none */
+        resolve_and_wind(req); /* the same step again, which now has its inode or knows that there is none */
 }
 
 /* Sets what the LOOKUP does about an object without a gfid. For a CREATE, it gives a file that has lost its
@@ -367,18 +365,36 @@ step_target(struct rpc_request *req)
     return resolve_ask(req, NULL, loc->parent, loc->name);
 }
 
-static void
-resolve_run(struct rpc_request *req)
+/* Runs a step. FOUND, ASKED or -errno. */
+static int
+step_run(struct rpc_request *req, enum step step)
 {
-    static int (*const steps[])(struct rpc_request *) = {[STEP_FIRST] = step_first,
-                                                         [STEP_CHILD] = step_child,
-                                                         [STEP_SECOND] = step_second,
-                                                         [STEP_TARGET] = step_target};
+    switch (step) {
+    case STEP_FIRST:
+        return step_first(req);
+    case STEP_CHILD:
+        return step_child(req);
+    case STEP_SECOND:
+        return step_second(req);
+    default:
+        return step_target(req);
+    }
+}
 
+/* A call that names one object by gfid or fd needs the first step only. */
+static bool
+is_first_step_enough(const struct fop_call *call)
+{
+    return !is_by_name(call) && !(fop_info[call->fop].traits & FOP_NAME2);
+}
+
+void
+resolve_and_wind(struct rpc_request *req)
+{
     struct server_request *own = server_request_of(req);
 
     while (own->step < STEP_WIND) {
-        int rc = steps[own->step](req);
+        int rc = step_run(req, own->step);
 
         if (rc == ASKED)
             return;
@@ -387,14 +403,10 @@ resolve_run(struct rpc_request *req)
             return;
         }
         own->step++;
+        if (own->step == STEP_CHILD && is_first_step_enough(&req->stk.call))
+            own->step = STEP_WIND;
     }
     call_stack_wind(&req->stk, req->stk.client->graph->brick);
-}
-
-void
-resolve_and_wind(struct rpc_request *req)
-{
-    resolve_run(req); /* `own` is zero: STEP_FIRST */
 }
 
 /* Bound on the rounds. Each round needs another client that changes the name at that very moment. */
@@ -417,6 +429,6 @@ resolve_again(struct rpc_request *req)
     inode_unref(call->loc2.inode);
     call->loc.inode = call->loc2.inode = NULL;
     call_stack_again(&req->stk);
-    resolve_run(req);
+    resolve_and_wind(req);
     return true;
 }

@@ -174,10 +174,10 @@ void server_fop_done(struct call_stack *stk);
 
 /* The program's callback: true for calls that may wait for other calls. */
 bool bounds_waits(uint32_t procedure);
-/* True if the connection of the request is gone and the request would change nothing. */
-bool bounds_is_pointless(const struct rpc_request *req);
-/* Reserves room for the reply of a decoded call before it is wound. Returns 0, or -errno: -ENOBUFS: no room;
- * -ENOLCK and -EAGAIN: too many calls of its connection wait for other calls; -EMFILE and -ENFILE: its
+enum { BOUNDS_POINTLESS = 1 };
+/* Reserves room for the reply of a decoded call before it is wound. Returns 0; BOUNDS_POINTLESS: the
+ * connection is gone, and the call would change nothing, so the caller drops it; or -errno: -ENOBUFS: no
+ * room; -ENOLCK and -EAGAIN: too many calls of its connection wait for other calls; -EMFILE and -ENFILE: its
  * client, its brick or the process has too many open files. */
 int bounds_let_in(struct rpc_request *req);
 
@@ -209,7 +209,17 @@ void subdir_walk(struct subdir_walk *w);
  * (groups.h), and squash_groups() is then applied to these. */
 int squash_groups(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
                   struct arena *arena);
-int squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
-                  struct arena *arena);
+/* squash_caller() where the options squash callers. */
+int squash_by_options(const struct server_conf *conf, const struct brick_client *client,
+                      struct caller *caller, struct arena *arena);
+static inline int
+squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+              struct arena *arena)
+{
+    if (conf->root_squash || conf->all_squash)
+        return squash_by_options(conf, client, caller, arena);
+    caller->standing = client->is_trusted || caller->uid == 0 ? PID_COUNTS : PID_COUNTS_NOT;
+    return 0;
+}
 
 #endif

@@ -72,13 +72,13 @@ squash(const struct server_conf *conf, struct caller *caller, struct arena *aren
 }
 
 int
-squash_caller(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
-              struct arena *arena)
+squash_by_options(const struct server_conf *conf, const struct brick_client *client, struct caller *caller,
+                  struct arena *arena)
 {
     bool was_root = caller->uid == 0;
     int err = 0;
 
-    if ((conf->root_squash || conf->all_squash) && !squash_is_exempt(client, caller->pid))
+    if (!squash_is_exempt(client, caller->pid))
         err = squash(conf, caller, arena);
     if (client->is_trusted || caller->uid == 0)
         caller->standing = PID_COUNTS;
