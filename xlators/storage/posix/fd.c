@@ -129,13 +129,13 @@ int
 posix_iatts_around(struct xlator *xl, struct call_stack *stk, int fd, struct inode *inode,
                    const struct stat *pre, const struct stat *post)
 {
-    POSIX_OBJ(obj);
-
-    posix_obj_fd(posix_of(xl), fd, &obj);
     int err = posix_iatt_of_disk(xl, inode, &inode->gfid, pre, &stk->reply.pre);
+
     if (err == 0)
         err = posix_iatt_of_disk(xl, inode, &inode->gfid, post, &stk->reply.post);
-    if (err == 0)
-        err = posix_mdata_update_around(xl, &stk->caller, &obj, inode, &stk->reply.pre, &stk->reply.post);
-    return err;
+    if (err || posix_mdata_stays_absent(xl, &stk->caller, inode))
+        return err;
+    POSIX_OBJ(obj);
+    posix_obj_fd(posix_of(xl), fd, &obj);
+    return posix_mdata_update_around(xl, &stk->caller, &obj, inode, &stk->reply.pre, &stk->reply.post);
 }

@@ -90,6 +90,16 @@ mdata_write(struct posix_obj *obj, const struct mdata *m)
     return posix_obj_setxattr(obj, POSIX_XATTR_MDATA, bytes, sizeof bytes, 0);
 }
 
+/* Notes the disk's mdata, or that there is none. */
+static void
+note_mdata_locked(struct posix_inode *ctx, const struct mdata *m)
+{
+    ctx->is_mdata_known = true;
+    ctx->has_mdata = m != NULL;
+    ctx->mdata = m ? *m : (struct mdata){0};
+    atomic_store_explicit(&ctx->is_without_mdata, !m, memory_order_relaxed);
+}
+
 /* Loads the stored times from the context or the disk. ctx may be NULL; otherwise it is locked. */
 static int
 mdata_load_locked(struct posix_obj *obj, struct posix_inode *ctx, struct mdata *out)
@@ -100,11 +110,8 @@ mdata_load_locked(struct posix_obj *obj, struct posix_inode *ctx, struct mdata *
     }
     int r = mdata_read(obj, out);
 
-    if (ctx && r >= 0) {
-        ctx->is_mdata_known = true;
-        ctx->has_mdata = r > 0;
-        ctx->mdata = r > 0 ? *out : (struct mdata){0};
-    }
+    if (ctx && r >= 0)
+        note_mdata_locked(ctx, r > 0 ? out : NULL);
     return r;
 }
 
@@ -113,10 +120,8 @@ mdata_store_locked(struct posix_obj *obj, struct posix_inode *ctx, const struct 
 {
     int r = mdata_write(obj, m);
 
-    if (r == 0 && ctx) {
-        ctx->is_mdata_known = ctx->has_mdata = true;
-        ctx->mdata = *m;
-    }
+    if (r == 0 && ctx)
+        note_mdata_locked(ctx, m);
     return r;
 }
 
@@ -354,12 +359,8 @@ posix_mdata_seed(struct xlator *xl, struct inode *inode, const struct mdata *m)
     struct posix_inode *ctx = ctx_lock(xl, inode);
 
     /* If the context is filled already, a later call has changed the times that were written here. */
-    if (ctx && !ctx->is_mdata_known) {
-        ctx->is_mdata_known = true;
-        ctx->has_mdata = m != NULL;
-        if (m)
-            ctx->mdata = *m;
-    }
+    if (ctx && !ctx->is_mdata_known)
+        note_mdata_locked(ctx, m);
     ctx_unlock(ctx);
 }
 

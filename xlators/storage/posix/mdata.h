@@ -23,6 +23,19 @@ int posix_mdata_get(struct xlator *xl, struct posix_obj *obj, struct inode *inod
 /* Copies the times into an iatt. */
 void posix_mdata_apply(const struct mdata *m, struct iatt *iatt);
 
+/* True if the caller's flags change no time, and the object is known to have no mdata, or the option is off:
+ * then the disk's times count, and posix_mdata_update_around() need not be called. No lock. */
+static inline bool
+posix_mdata_stays_absent(const struct xlator *xl, const struct caller *caller, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    if (!posix_conf(xl)->ctime)
+        return true;
+    return !(caller->time_flags & (TIME_CTIME | TIME_MTIME | TIME_ATIME)) && ctx &&
+           atomic_load_explicit(&ctx->is_without_mdata, memory_order_relaxed);
+}
+
 /* Sets the times of the object itself that the caller's time_flags name (TIME_CTIME...) to the caller's
  * ctime. `post` (may be NULL) is an iatt of the object that receives the new times. No system call if no time
  * changes. Returns 0 or -errno. */

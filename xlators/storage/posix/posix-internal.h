@@ -140,6 +140,8 @@ struct posix_inode {
     struct mdata mdata;  /* under mdata_lock: the copy of the disk's mdata; takes precedence over the disk */
     bool is_mdata_known; /* under mdata_lock: the disk was read or written */
     bool has_mdata;      /* under mdata_lock, if known */
+    /* known, and absent; written under mdata_lock, read without a lock */
+    atomic_bool is_without_mdata;
     /* no name, no handle; not found by gfid any more. Written under the object lock */
     atomic_bool is_unlinked;
     /* its handle was moved to .glusterfs/unlink and is there. Written under the object lock */
@@ -165,7 +167,13 @@ struct posix_inode *posix_inode_get(struct xlator *xl, struct inode *inode);
 /* True if the object was statted and checked since it was created. */
 bool posix_inode_is_met(const struct xlator *xl, struct inode *inode);
 /* True if the object's last name was removed. Then only open fds reach it. */
-bool posix_inode_is_gone(const struct xlator *xl, struct inode *inode);
+static inline bool
+posix_inode_is_gone(const struct xlator *xl, struct inode *inode)
+{
+    const struct posix_inode *ctx = inode_ctx(inode, xl);
+
+    return ctx && atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
+}
 /* True if the stat is of this inode's object, by the number of an earlier checked stat. Saves reading the
  * gfid. */
 bool posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st);
@@ -232,6 +240,12 @@ posix_unlock_cleanup(pthread_mutex_t **m)
 
 /* ---- storage.reserve (reserve.c) ------------------------------------------------------------- */
 
+/* True if the disk has no more free space than storage.reserve keeps, as of the last look. */
+static inline bool
+posix_disk_is_full(const struct posix *p)
+{
+    return atomic_load_explicit(&p->is_full, memory_order_relaxed);
+}
 /* Returns -ENOSPC if the brick is full and the caller is not one of those that may still write; otherwise 0.
  */
 int posix_reserve_check(struct xlator *xl, const struct call_stack *stk);

@@ -74,14 +74,6 @@ posix_inode_is_met(const struct xlator *xl, struct inode *inode)
 }
 
 bool
-posix_inode_is_gone(const struct xlator *xl, struct inode *inode)
-{
-    const struct posix_inode *ctx = inode_ctx(inode, xl);
-
-    return ctx && atomic_load_explicit(&ctx->is_unlinked, memory_order_acquire);
-}
-
-bool
 posix_inode_is(const struct xlator *xl, struct inode *inode, const struct stat *st)
 {
     struct posix_inode *ctx = inode ? inode_ctx(inode, xl) : NULL;
@@ -220,6 +212,7 @@ posix_inode_reborn(struct xlator *xl, const struct gfid *gfid)
     if (ctx) {
         pthread_mutex_lock(&ctx->mdata_lock);
         ctx->is_mdata_known = false;
+        atomic_store_explicit(&ctx->is_without_mdata, false, memory_order_relaxed);
         pthread_mutex_unlock(&ctx->mdata_lock);
         pthread_mutex_lock(&ctx->lock);
         forget_object_locked(ctx);

@@ -97,9 +97,7 @@ may_use_reserve(const struct call_stack *stk)
 int
 posix_reserve_check(struct xlator *xl, const struct call_stack *stk)
 {
-    if (!atomic_load_explicit(&posix_of(xl)->is_full, memory_order_relaxed) || may_use_reserve(stk))
-        return 0;
-    return -ENOSPC;
+    return posix_disk_is_full(posix_of(xl)) && !may_use_reserve(stk) ? -ENOSPC : 0;
 }
 
 int

@@ -68,7 +68,7 @@ write_direct(int fd, const struct iovec *payload, int count, size_t bytes, off_t
 static int
 check_reserve(struct xlator *xl, const struct call_stack *stk, int fd)
 {
-    int err = posix_reserve_check(xl, stk);
+    int err = posix_disk_is_full(posix_of(xl)) ? posix_reserve_check(xl, stk) : 0;
     struct stat st;
 
     if (err != -ENOSPC)
