@@ -162,7 +162,7 @@ conn_close(struct conn *c)
 
 /* Counts the clients that have logged in, and the clients among them with unfinished requests. */
 static void
-count_clients(unsigned *clients, unsigned *busy)
+conn_count_clients(unsigned *clients, unsigned *busy)
 {
     const struct conn *c;
 
@@ -187,7 +187,7 @@ transport_quiesce(void)
 
     send_hold_back(true);
     for (unsigned ms = 0; ms < QUIET_MAX_MS && quiet_looks < QUIET_LOOKS; ms += QUIET_LOOK_MS) {
-        count_clients(&clients, &busy);
+        conn_count_clients(&clients, &busy);
         if (!clients)
             return;
         quiet_looks = busy ? 0 : quiet_looks + 1;

@@ -45,7 +45,7 @@ struct transport_limits transport_limits = {
 static _Atomic size_t credit_given; /* of reply_bytes_all */
 
 static uint64_t
-word_of(unsigned calls, size_t bytes)
+flow_word(unsigned calls, size_t bytes)
 {
     return (uint64_t)bytes << FLOW_REFS_BITS | calls;
 }
@@ -339,7 +339,7 @@ conn_keep(struct conn *c)
 void
 conn_unref(struct conn *c)
 {
-    give_back(c, word_of(1, 0));
+    give_back(c, flow_word(1, 0));
 }
 
 int
@@ -417,7 +417,7 @@ bool
 record_waits(struct record *r)
 {
     struct conn *c = r->conn;
-    uint64_t one = word_of(1, r->bytes), all = atomic_fetch_add(&c->waiting, one) + one;
+    uint64_t one = flow_word(1, r->bytes), all = atomic_fetch_add(&c->waiting, one) + one;
 
     assert(!r->is_waiting);
     if (FLOW_REFS(all) > transport_limits.waiting_calls || FLOW_BYTES(all) > transport_limits.waiting_bytes) {
@@ -436,7 +436,7 @@ record_waits(struct record *r)
 void
 record_shrink(struct record *r, struct record *to, size_t bytes)
 {
-    uint64_t more = word_of(0, bytes) - word_of(0, r->bytes);
+    uint64_t more = flow_word(0, bytes) - flow_word(0, r->bytes);
 
     *to = (struct record){.bytes = r->bytes, .conn = r->conn, .is_waiting = r->is_waiting};
     r->conn = NULL;
@@ -455,7 +455,7 @@ void
 record_release(struct record *r)
 {
     struct conn *c = r->conn;
-    uint64_t word = word_of(1, r->bytes);
+    uint64_t word = flow_word(1, r->bytes);
 
     for (int i = 0; i < r->count; i++)
         iobuf_unref(r->bufs[i]);

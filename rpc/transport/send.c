@@ -337,7 +337,7 @@ send_hold_back(bool holds)
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static size_t
-gather_locked(const struct conn *c, struct iovec iov[SEND_IOVS])
+send_gather_locked(const struct conn *c, struct iovec iov[SEND_IOVS])
 {
     size_t n = 0;
 
@@ -410,7 +410,7 @@ static bool
 send_some_locked(struct conn *c, int *err)
 {
     struct iovec iov[SEND_IOVS];
-    size_t count = gather_locked(c, iov);
+    size_t count = send_gather_locked(c, iov);
 
     c->is_writable_again = false;
     pthread_mutex_unlock(&c->lock);

@@ -243,7 +243,7 @@ look_up_groups(struct rpc_request *req)
 }
 
 static bool
-needs_groups(const struct call_stack *stk)
+call_needs_groups(const struct call_stack *stk)
 {
     const struct server_conf *conf = xlator_conf(stk->client->graph->top);
 
@@ -278,7 +278,7 @@ server_fop(struct rpc_request *req)
         err = fop_prepare(req);
     if (err)
         fop_fail(req, err);
-    else if (needs_groups(stk))
+    else if (call_needs_groups(stk))
         look_up_groups(req);
     else
         fop_enter(req);
