@@ -18,12 +18,15 @@ enum {
      */
     AHEAD_SECONDS = 700,
     /* time in which the kernel has written back dirty data and allotted index blocks for it */
-    WRITTEN_SECONDS = 45,
+    WRITTEN_SECONDS = 60,
     CLOSED_SECONDS = 3, /* after a change, or after the last fd was closed: in this time the blocks beyond the
                          * end of a file are freed, however few they are */
-    LARGE = 1024 * 1024,   /* bytes: smaller files without holes need no index blocks */
+    LARGE = 1024 * 1024,   /* bytes: smaller files without holes rarely need index blocks */
+    /* bytes: smaller files without holes need no index blocks, because XFS's inode has room for nine extents
+     * beside the extended attributes */
+    SMALL = 9 * BLOCK,
     AHEAD_MAX = 64 * 1024, /* bytes beyond a file's end that are tolerated while many files are queued */
-    QUEUE_SHORT = QUEUE_LOOK_AT / 2, /* length of a queue that may keep files with fewer bytes beyond */
+    QUEUE_SHORT = QUEUE_LOOK_AT / 2, /* length of a queue that also keeps files which drift by a few blocks */
 };
 
 static uint32_t
@@ -177,6 +180,7 @@ may_drift(const struct squota *q, const struct squota_inode *ctx, const struct p
 {
     int64_t bytes = found->bytes, size = block_round_up(found->size);
     uint32_t age = squota_now_s() - ctx->changed_s;
+    bool is_short = q->queued < QUEUE_SHORT;
 
     if (!found->is_file || bytes == 0)
         return false;
@@ -184,9 +188,9 @@ may_drift(const struct squota *q, const struct squota_inode *ctx, const struct p
         return true;
     if (age < CLOSED_SECONDS && bytes > size)
         return true;
-    if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size))
+    if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size || (is_short && bytes > SMALL)))
         return true;
-    return age < AHEAD_SECONDS && (squota_has_ahead(found) || (bytes > size && q->queued < QUEUE_SHORT));
+    return age < AHEAD_SECONDS && (squota_has_ahead(found) || (is_short && bytes > size));
 }
 
 /* Stats a queued object. Returns true if the object is off the queue; its reference is then the caller's. */
@@ -568,15 +572,23 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
 }
 
 void
-squota_watch(struct xlator *xl, struct inode *inode)
+squota_watch(struct xlator *xl, struct inode *inode, int64_t charged)
 {
+    struct squota *q = squota_of(xl);
     struct call_stack *stk = squota_call(FOP_stat);
     int64_t reserved;
     int err;
 
     if (!stk)
         return;
-    struct squota_inode *ctx = squota_begin(xl, stk, inode, NULL, NULL, &reserved, &err);
+    struct squota_inode *ctx = squota_inode_get(xl, inode, NULL, &err);
+    pthread_mutex_lock(&q->lock);
+    if (!err && ctx->ns && !ctx->is_known) {
+        ctx->is_known = true;
+        ctx->charge = ctx->made = charged;
+    }
+    pthread_mutex_unlock(&q->lock);
+    ctx = squota_begin(xl, stk, inode, NULL, NULL, &reserved, &err);
     call_stack_free(stk);
     squota_end(xl, ctx, SQUOTA_UNSURE, NULL, reserved);
 }

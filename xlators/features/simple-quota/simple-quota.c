@@ -494,33 +494,36 @@ squota_job_run(struct worker_job *job)
 
 /* Files whose blocks may still change without a change by a client, see may_drift() in account.c. */
 struct watched {
-    struct inode **inodes; /* references */
+    struct watched_file {
+        struct inode *inode; /* reference */
+        int64_t charged;     /* bytes */
+    } *files;
     unsigned count;
 };
 
 /* Takes the reference. Without memory the file is not watched, and the usage of its namespace may stay wrong
  * until the file changes. */
 static void
-watched_add(struct watched *w, struct inode *inode)
+watched_add(struct watched *w, struct inode *inode, int64_t charged)
 {
-    struct inode **more = reallocarray(w->inodes, w->count + 1, sizeof *more);
+    struct watched_file *more = reallocarray(w->files, w->count + 1, sizeof *more);
 
     if (!more) {
         inode_unref(inode);
         return;
     }
-    w->inodes = more;
-    more[w->count++] = inode;
+    w->files = more;
+    more[w->count++] = (struct watched_file){inode, charged};
 }
 
 static void
 watch_all(struct xlator *xl, struct watched *w)
 {
     for (unsigned i = 0; i < w->count; i++) {
-        squota_watch(xl, w->inodes[i]);
-        inode_unref(w->inodes[i]);
+        squota_watch(xl, w->files[i].inode, w->files[i].charged);
+        inode_unref(w->files[i].inode);
     }
-    free(w->inodes);
+    free(w->files);
 }
 
 /* Stats each object that the previous process left in the middle of a change. */
@@ -540,7 +543,7 @@ recover(struct xlator *xl, struct squota *q, struct watched *w)
         if (inode)
             err = squota_stat(xl, inode, &found);
         if (inode && !err && found.is_file)
-            watched_add(w, inode);
+            watched_add(w, inode, found.bytes);
         else
             inode_unref(inode);
         int64_t bytes = err ? 0 : found.bytes;

@@ -285,9 +285,9 @@ void squota_count_busy(struct squota *q, const struct squota_ns *ns);
 /* True if the object has more than a tolerated number of blocks beyond its end. The file system will free
  * these without notice. */
 bool squota_has_ahead(const struct posix_allotted *found);
-/* Stats an object whose charge is correct now, again and again until the file system has freed the blocks
- * beyond its end. */
-void squota_watch(struct xlator *xl, struct inode *inode);
+/* Stats a file, of which the usage contains `charged` bytes, again and again as long as may_drift() asks for
+ * that: the last fds of the killed process may be closed only now. */
+void squota_watch(struct xlator *xl, struct inode *inode, int64_t charged);
 /* The last reference to an fd of the file is gone. The file system frees blocks beyond the file's end now, so
  * the file is statted again if it has any. */
 void squota_closed(struct xlator *xl, struct squota_inode *ctx);
