@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* kiln upgrade: has kilnd run a newer program, and waits until that program serves. kilnd does not answer
- * between the two programs. */
+ * between the two programs. Where a glusterd runs several kilnds, all of them are upgraded, one after the
+ * other. */
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +18,10 @@ enum { WAIT_S = 60, LOOK_MS = 20 };
 
 /* Asks without a word about a kilnd that does not answer at this moment. NULL: no answer. */
 static json_t *
-ask_version(void)
+ask_version(const char *socket)
 {
     struct exchange x;
-    int err = exchange_begin(&x, kiln_options.socket, "/v1/version", "{}");
+    int err = exchange_begin(&x, socket, "/v1/version", "{}");
 
     while (!err)
         err = exchange_read(&x);
@@ -47,18 +52,38 @@ show_upgraded(const json_t *before, const json_t *now)
     return KILN_DONE;
 }
 
+/* The process's answer. While a program follows another, a further kilnd of the glusterd may take the socket,
+ * and the process then answers at the socket with its process id. If the process has ended, as after a crash,
+ * the answer is the next kilnd's. NULL: no answer. */
+static json_t *
+ask_process(long pid)
+{
+    char own[PATH_MAX];
+    json_t *now = ask_version(kiln_options.socket);
+
+    if (now && (figure(now, "pid") == pid || (kill((pid_t)pid, 0) && errno == ESRCH)))
+        return now;
+    json_decref(now);
+    snprintf(own, sizeof own, "%s.%ld", kiln_options.socket, pid);
+    now = ask_version(own);
+    if (!now || figure(now, "pid") == pid)
+        return now;
+    json_decref(now);
+    return NULL;
+}
+
 static int
 wait_for_next(const json_t *before)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+    long pid = figure(before, "pid");
 
     for (unsigned ms = 0; ms < WAIT_S * 1000; ms += LOOK_MS) {
-        json_t *now = ask_version();
+        json_t *now = ask_process(pid);
         const char *flaw = json_string_value(json_object_get(now, "upgrade_error"));
         int status = -1;
 
-        if (now && (figure(now, "upgrades") > figure(before, "upgrades") ||
-                    figure(now, "pid") != figure(before, "pid")))
+        if (now && (figure(now, "upgrades") > figure(before, "upgrades") || figure(now, "pid") != pid))
             status = show_upgraded(before, now);
         else if (flaw && *flaw)
             status =
@@ -72,10 +97,50 @@ wait_for_next(const json_t *before)
                   WAIT_S);
 }
 
+/* The kilnd at `socket`, whose answer is `before`. kiln_options.socket is the first kilnd's. */
+static int
+upgrade_daemon(const char *socket, const json_t *before, const char *program)
+{
+    const char *first = kiln_options.socket;
+    json_t *answer;
+
+    kiln_options.socket = socket;
+    int status = ask("upgrade", json_pack("{ss*}", "program", program), &answer);
+
+    kiln_options.socket = first;
+    json_decref(answer);
+    return !status || status == KILN_NO_DAEMON ? wait_for_next(before) : status;
+}
+
+/* The further kilnds of a glusterd: their process ids follow the name of the socket (questions.h). A kilnd
+ * that was killed has left its socket. Returns the first failure. */
+static int
+upgrade_further(long first_pid, const char *program)
+{
+    char pattern[PATH_MAX];
+    int status = KILN_DONE;
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern, "%s.[0-9]*", kiln_options.socket);
+    if (glob(pattern, 0, NULL, &found))
+        return KILN_DONE; /* none */
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        json_t *before = ask_version(found.gl_pathv[i]);
+        int one = before && figure(before, "pid") != first_pid
+                      ? upgrade_daemon(found.gl_pathv[i], before, program)
+                      : KILN_DONE;
+
+        json_decref(before);
+        status = status ? status : one;
+    }
+    globfree(&found);
+    return status;
+}
+
 int
 upgrade(const struct verb *v, int argc, char **argv)
 {
-    json_t *before, *answer;
+    json_t *before;
 
     if (argc && strcmp(argv[0], "mounts") == 0)
         return upgrade_mounts(argc - 1, argv + 1);
@@ -93,10 +158,11 @@ upgrade(const struct verb *v, int argc, char **argv)
 
     if (status)
         return status;
-    status = ask("upgrade", json_pack("{ss*}", "program", program), &answer);
-    json_decref(answer);
-    if (!status || status == KILN_NO_DAEMON)
-        status = wait_for_next(before);
+    long pid = figure(before, "pid");
+
+    status = upgrade_daemon(kiln_options.socket, before, program);
     json_decref(before);
-    return status;
+    int further = upgrade_further(pid, program);
+
+    return status ? status : further;
 }

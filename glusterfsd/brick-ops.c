@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"
+#include "rpc/transport/saved.h"
 #include "rpc/xdr/brick-op-program.h"
 #include "xlators/debug/io-stats/io-stats.h"
 #include "xlators/features/barrier/barrier.h"
@@ -414,6 +415,18 @@ brick_ops_listen(const char *path, const struct brick_ops_hooks *wanted)
     rpc_server_set_accepted(server, accepted);
     listener = listener_open_unix(path, &rpc_server_transport_ops, server, &err);
     return listener ? 0 : err;
+}
+
+void
+brick_ops_save(struct parcel *to)
+{
+    conns_save(server, to);
+}
+
+void
+brick_ops_restore(struct parcel *from)
+{
+    conns_restore(from, &rpc_server_transport_ops, server);
 }
 
 void

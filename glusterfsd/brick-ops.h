@@ -20,6 +20,10 @@ struct brick_ops_hooks {
 /* Listens on `path`; a socket there without a listening process is replaced. 0 or -errno: -EADDRINUSE,
  * another process listens. */
 int brick_ops_listen(const char *path, const struct brick_ops_hooks *hooks);
+/* Upgrades (upgrade.h): glusterd's connections outlive the program. Main thread. */
+struct parcel;
+void brick_ops_save(struct parcel *to);
+void brick_ops_restore(struct parcel *from);
 /* No more requests. Connections end with transport_close_all(). The socket's file stays while the process may
  * still hold a brick: glusterd would take a process without the file for unreachable, for good (management
  * 5.6). */

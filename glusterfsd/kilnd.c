@@ -170,6 +170,44 @@ attach_bricks(void)
     return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
 }
 
+/* One brick of the earlier program. 0 or the exit status. */
+static int
+attach_restored(unsigned number, char *error, size_t error_size)
+{
+    int status = EXIT_FAILURE;
+    struct volfile *v = management_restored_volfile(number, &status, error, error_size);
+    char *name = v ? strdup(graph_brick_name(v)) : NULL;
+
+    if (!v)
+        return status;
+    int err = bricks_attach_volfile(v, NULL, true, error, error_size);
+    if (err && name)
+        management_not_attached(name, false);
+    free(name);
+    return err ? EXIT_FAILURE : 0;
+}
+
+/* All bricks of the earlier program. A brick that does not come along must not end the others. */
+static int
+attach_all_restored(void)
+{
+    char error[1024] = "";
+    int status = EXIT_FAILURE;
+    unsigned served = 0;
+    const char *id;
+
+    for (unsigned i = 0; (id = management_restored_id(i)); i++) {
+        int failed = attach_restored(i, error, sizeof error);
+
+        served += !failed;
+        status = failed ? failed : status;
+        if (failed)
+            log_event(LOG_ERROR, NULL, "restore-brick-volfile", "brick %s is not served any more: %s", id,
+                      error);
+    }
+    return served ? 0 : give_up(status, "no brick of the earlier program can be served: %s", error);
+}
+
 /* As glusterd starts bricks: the volfile comes from glusterd. */
 static int
 attach_from_glusterd(void)
@@ -187,6 +225,8 @@ attach_from_glusterd(void)
 
     if (err)
         return give_up(EXIT_FAILURE, "glusterd at %s: %s", options.server, strerror(-err));
+    if (upgrade_has_state())
+        return attach_all_restored();
     struct volfile *v = management_first_volfile(options.volfile_id, &status, error, sizeof error);
     if (!v)
         return give_up(status, "%s", error);
@@ -351,13 +391,10 @@ listen_for_clients(void)
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
-    upgrade_started(port, is_sandboxed,
-                    options.server || options.socket_path
-                        ? "glusterd attaches bricks to this kilnd; kiln upgrade is built for a kilnd with "
-                          "--state or -f alone: restart the bricks by glusterd"
-                    : is_sandboxed && !options.state_dir
-                        ? "the sandbox of a kilnd without --state permits no other program: --sandbox off "
-                          "does"
+    upgrade_started(port, is_sandboxed, options.server != NULL,
+                    !options.server && options.socket_path
+                        ? "bricks are attached to this kilnd by its socket (-S), and no glusterd has their "
+                          "volfiles: restart kilnd"
                     : options.takes_mounts
                         ? "the mounts inside of this kilnd (--inside-mounts) would end: unmount them, and "
                           "restart kilnd"
@@ -601,19 +638,26 @@ confine_programs(void *arg)
     return sandbox_enter(SANDBOX_PROGRAMS, options.sandbox, arg);
 }
 
+/* Upgrades are asked for over the management socket. */
+static bool
+may_upgrade(void)
+{
+    return options.state_dir || (options.management_path && !options.takes_mounts);
+}
+
 /* Without a kernel that takes the filter kilnd serves, unless the operator has asked for the sandbox. */
 static int
 enter_sandbox(void)
 {
     enum sandbox_role role = options.takes_mounts ? SANDBOX_INSIDE
-                             : options.state_dir  ? SANDBOX_VOLUMES
+                             : may_upgrade()      ? SANDBOX_VOLUMES
                                                   : SANDBOX_BRICKS;
     struct reason why = {""};
     int err = 0;
 
     if (options.sandbox == SANDBOX_OFF || upgrade_has_state()) /* an earlier program has entered */
         return 0;
-    if (options.state_dir && (err = spawner_begin(confine_programs, &why)))
+    if (may_upgrade() && (err = spawner_begin(confine_programs, &why)))
         reason_set(&why, err, "the process that starts programs: %s", strerror(-err));
     err = err ? err : sandbox_enter(role, options.sandbox, &why);
     is_sandboxed = !err;

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <urcu/list.h>
 
+#include "base/parcel.h"
 #include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
@@ -16,7 +18,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/xdr/callback-program.h"
 
-enum { EXIT_NOT_CONNECTED = 107, RETRY_MS = 3000, ERROR_BYTES = 1024 };
+enum { EXIT_NOT_CONNECTED = 107, RETRY_MS = 3000, COLLECT_S = 10, ERROR_BYTES = 1024 };
 
 enum fetch { FETCH_NONE, FETCH_UNDER_WAY, FETCH_AGAIN /* under way, and its volfile may be old */ };
 
@@ -28,6 +30,14 @@ struct managed {
     enum fetch fetch;
     bool has_digest;
     struct volfile_digest digest; /* of the volfile that the brick got last */
+    char *text; /* of the volfile, for the next program; NULL: not collected */
+    size_t text_bytes;
+};
+
+/* A brick of the earlier program. `text` is NULL if glusterd has to be asked. */
+struct restored {
+    char *id, *text;
+    size_t text_bytes;
 };
 
 static struct {
@@ -43,6 +53,9 @@ static struct {
     char error[ERROR_BYTES];
     unsigned sign_ins;         /* not answered yet */
     bool has_signed_in;        /* the main thread's */
+    unsigned collecting;       /* fetches for the next program that are not answered yet */
+    struct restored *restored; /* the main thread's */
+    unsigned restored_count;
     bool is_gone;
 } m = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -69,6 +82,7 @@ free_managed(struct managed *b)
     free(b->name);
     free(b->id);
     free(b->id_before);
+    free(b->text);
     free(b);
 }
 
@@ -90,6 +104,8 @@ management_add(const char *brick, const char *id)
         old->id = b->id;
         b->id = NULL;
         old->has_digest = false;
+        free(old->text);
+        old->text = NULL;
     } else {
         cds_list_add_tail(&b->link, &m.bricks);
     }
@@ -424,11 +440,12 @@ management_refetch(void)
 
 /* ---- the first volfile ----------------------------------------------------------------------- */
 
+/* The answer to the fetch of `id`; NULL: any. The answer to an earlier fetch is dropped. */
 static void
-answer_main(struct volfile *v, int exit_status, const char *error)
+answer_main(const char *id, struct volfile *v, int exit_status, const char *error)
 {
     pthread_mutex_lock(&m.lock);
-    if (m.first_id && !m.has_answer) {
+    if (m.first_id && !m.has_answer && (!id || id == m.first_id)) {
         m.first = v;
         m.exit_status = exit_status;
         snprintf(m.error, sizeof m.error, "%s", error);
@@ -447,7 +464,7 @@ first_fetched(struct rpc_reply *r, void *arg)
     int err;
     struct volfile *v = read_reply(r, arg, &err, error, sizeof error);
 
-    answer_main(v, v ? 0 : -err, error);
+    answer_main(arg, v, v ? 0 : -err, error);
 }
 
 static bool
@@ -465,7 +482,22 @@ fetch_first(const char *id)
     int err = glusterd_getspec(m.client, id, m.options.brick_name, first_fetched, (void *)id);
 
     if (err && err != -ENOTCONN)
-        answer_main(NULL, -err, strerror(-err));
+        answer_main(id, NULL, -err, strerror(-err));
+}
+
+/* Notes the brick of the volfile. Returns the volfile; NULL with a reason and freed: no memory. */
+static struct volfile *
+add_first(struct volfile *v, const char *id, int *exit_status, char *error, size_t error_size)
+{
+    if (management_add(graph_brick_name(v), id)) {
+        snprintf(error, error_size, "no memory");
+        *exit_status = EXIT_FAILURE;
+        volfile_free(v);
+        return NULL;
+    }
+    const struct volfile_digest digest = volfile_digest(v);
+    fetch_has_ended(graph_brick_name(v), &digest);
+    return v;
 }
 
 struct volfile *
@@ -473,6 +505,7 @@ management_first_volfile(const char *id, int *exit_status, char *error, size_t e
 {
     pthread_mutex_lock(&m.lock);
     m.first_id = id;
+    m.has_answer = false;
     pthread_mutex_unlock(&m.lock);
     if (rpc_client_is_up(m.client))
         fetch_first(id);
@@ -485,17 +518,7 @@ management_first_volfile(const char *id, int *exit_status, char *error, size_t e
     *exit_status = m.exit_status;
     snprintf(error, error_size, "%s", m.error);
     pthread_mutex_unlock(&m.lock);
-    if (!v)
-        return NULL;
-    if (management_add(graph_brick_name(v), id)) {
-        snprintf(error, error_size, "no memory");
-        *exit_status = EXIT_FAILURE;
-        volfile_free(v);
-        return NULL;
-    }
-    const struct volfile_digest digest = volfile_digest(v);
-    fetch_has_ended(graph_brick_name(v), &digest);
-    return v;
+    return v ? add_first(v, id, exit_status, error, error_size) : NULL;
 }
 
 int
@@ -543,7 +566,7 @@ unreachable(struct rpc_client *c, int err, void *arg)
 
     (void)arg;
     snprintf(error, sizeof error, "%s: %s", rpc_client_name(c), strerror(-err));
-    answer_main(NULL, EXIT_NOT_CONNECTED, error);
+    answer_main(NULL, NULL, EXIT_NOT_CONNECTED, error);
 }
 
 static void
@@ -557,7 +580,7 @@ down(struct rpc_client *c, bool was_up, void *arg)
     if (!*why)
         return;
     snprintf(error, sizeof error, "%s: %s", rpc_client_name(c), why);
-    answer_main(NULL, EXIT_NOT_CONNECTED, error);
+    answer_main(NULL, NULL, EXIT_NOT_CONNECTED, error);
 }
 
 /* glusterd's calls: volfiles may have changed. The other calls concern other processes. */
@@ -606,6 +629,157 @@ management_start(const struct management_options *options)
         return err;
     rpc_client_start(m.client);
     return 0;
+}
+
+/* ---- upgrades -------------------------------------------------------------------------------- */
+
+static void
+collected(struct rpc_reply *r, void *arg)
+{
+    char *name = arg;
+    struct arena arena = {0};
+    struct glusterd_spec spec;
+    int err = glusterd_getspec_reply(r, &arena, &spec);
+
+    pthread_mutex_lock(&m.lock);
+    struct managed *b = err ? NULL : find_locked(name);
+
+    if (b) {
+        free(b->text);
+        b->text = malloc(spec.bytes + 1);
+        b->text_bytes = spec.bytes;
+    }
+    if (b && b->text)
+        memcpy(b->text, spec.text, spec.bytes);
+    m.collecting--;
+    pthread_cond_broadcast(&m.changed);
+    pthread_mutex_unlock(&m.lock);
+    arena_release(&arena);
+    free(name);
+}
+
+static void
+collect(const char *name)
+{
+    char *copy = strdup(name), *id = NULL;
+
+    pthread_mutex_lock(&m.lock);
+    struct managed *b = copy ? find_locked(name) : NULL;
+
+    if (b && (id = strdup(b->id))) {
+        free(b->text);
+        b->text = NULL;
+        m.collecting++;
+    }
+    pthread_mutex_unlock(&m.lock);
+    if (id && glusterd_getspec(m.client, id, m.options.brick_name, collected, copy) == 0) {
+        copy = NULL;
+    } else if (id) {
+        pthread_mutex_lock(&m.lock);
+        m.collecting--;
+        pthread_mutex_unlock(&m.lock);
+    }
+    free(id);
+    free(copy);
+}
+
+int
+management_collect(void)
+{
+    struct timespec until;
+    struct managed *b;
+    int err = 0;
+
+    if (!m.client)
+        return 0;
+    pthread_mutex_lock(&m.lock);
+    bool is_busy = m.collecting > 0; /* glusterd has not answered the last time */
+    pthread_mutex_unlock(&m.lock);
+    if (is_busy)
+        return -EBUSY;
+    each_name(collect);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += COLLECT_S;
+    pthread_mutex_lock(&m.lock);
+    while (m.collecting && !err)
+        err = -pthread_cond_timedwait(&m.changed, &m.lock, &until);
+    cds_list_for_each_entry(b, &m.bricks, link)
+        err = err ? err : b->text ? 0 : -ENOTCONN;
+    pthread_mutex_unlock(&m.lock);
+    return err;
+}
+
+void
+management_save(struct parcel *to)
+{
+    size_t place = parcel_reserve_u32(to);
+    uint32_t count = 0;
+    struct managed *b;
+
+    pthread_mutex_lock(&m.lock);
+    cds_list_for_each_entry(b, &m.bricks, link) {
+        parcel_put_text(to, b->id);
+        parcel_put_bytes(to, b->text, b->text ? b->text_bytes : 0);
+        count++;
+    }
+    pthread_mutex_unlock(&m.lock);
+    parcel_set_u32(to, place, count);
+}
+
+static bool
+restore_one(struct parcel *from, struct restored *one)
+{
+    const char *id = parcel_get_text(from);
+    const void *text = parcel_get_bytes(from, &one->text_bytes);
+
+    one->id = id ? strdup(id) : NULL;
+    one->text = one->text_bytes ? malloc(one->text_bytes) : NULL;
+    if (from->is_broken || !one->id || (one->text_bytes && !one->text))
+        return false;
+    if (one->text)
+        memcpy(one->text, text, one->text_bytes);
+    return true;
+}
+
+void
+management_restore(struct parcel *from)
+{
+    uint32_t count = parcel_get_u32(from);
+
+    for (uint32_t i = 0; i < count && !from->is_broken; i++) {
+        struct restored *all = reallocarray(m.restored, i + 1, sizeof *all);
+
+        m.restored = all ? all : m.restored;
+        if (!all || !restore_one(from, &all[i]))
+            from->is_broken = true;
+        else
+            m.restored_count = i + 1;
+    }
+}
+
+const char *
+management_restored_id(unsigned number)
+{
+    return number < m.restored_count ? m.restored[number].id : NULL;
+}
+
+struct volfile *
+management_restored_volfile(unsigned number, int *exit_status, char *error, size_t error_size)
+{
+    struct restored *r = &m.restored[number];
+
+    if (!r->text) /* attached after management_collect() */
+        return management_first_volfile(r->id, exit_status, error, error_size);
+    struct volfile *v = volfile_parse(r->id, r->text, r->text_bytes, error, error_size);
+
+    free(r->text);
+    r->text = NULL;
+    *exit_status = EXIT_FAILURE;
+    if (v && m.options.prepare(v, error, error_size)) {
+        volfile_free(v);
+        v = NULL;
+    }
+    return v ? add_first(v, r->id, exit_status, error, error_size) : NULL;
 }
 
 void

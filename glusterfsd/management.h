@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct parcel;
 struct volfile;
 
 struct management_options {
@@ -31,8 +32,8 @@ struct management_options {
 
 /* Connects. 0 or -errno. */
 int management_start(const struct management_options *options);
-/* The volfile of this id; the brick in the volfile is known from now on. Once, from the main thread, which
- * waits. NULL with *error and the exit status for the reason (management 1.6). */
+/* The volfile of this id; the brick in the volfile is known from now on. From the main thread, which waits.
+ * NULL with *error and the exit status for the reason (management 1.6). */
 struct volfile *management_first_volfile(const char *id, int *exit_status, char *error, size_t error_size);
 /* Signs in all bricks and waits for the answers. From the main thread. 0, -EIO with a line in the log. */
 int management_sign_in(void);
@@ -49,6 +50,20 @@ bool management_remove(const char *brick, bool *is_last);
  * former id. A brick that served before and does not any more is signed out. A brick that never served is
  * forgotten. */
 void management_not_attached(const char *brick, bool is_served);
+
+/* Upgrades (upgrade.h). Fetches the volfiles of all bricks for the next program, which then starts without
+ * glusterd, and waits for at most 10 s. 0, also without management_start(), or -errno: glusterd does not
+ * answer. Any thread. */
+int management_collect(void);
+/* Writes the ids and texts of all bricks' volfiles; reads them in the next program. Main thread. */
+void management_save(struct parcel *to);
+void management_restore(struct parcel *from);
+/* The volfile's id of the brick with this number, from 0 on, of the earlier program. NULL: no more. The text
+ * lives as long as the process. Main thread. */
+const char *management_restored_id(unsigned number);
+/* As management_first_volfile(), of that brick; once. */
+struct volfile *management_restored_volfile(unsigned number, int *exit_status, char *error,
+                                            size_t error_size);
 
 /* Signs out every brick: the process is ending. Harmless without management_start(), as is
  * management_stop(). */

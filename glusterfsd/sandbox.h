@@ -29,7 +29,8 @@ enum sandbox_mode { SANDBOX_ON, SANDBOX_LOG, SANDBOX_OFF };
 
 enum sandbox_role {
     SANDBOX_BRICKS,   /* kilnd */
-    SANDBOX_VOLUMES,  /* kilnd with --state: may become another program (upgrade.h), under the same filter */
+    SANDBOX_VOLUMES,  /* kilnd with a management socket: may become another program (upgrade.h), under the
+                         same filter */
     SANDBOX_MOUNT,    /* kiln-mount */
     SANDBOX_HEALER,   /* kiln-heal */
     SANDBOX_PROGRAMS, /* the programs that kilnd starts: hook scripts and kiln-heal */

@@ -24,7 +24,9 @@
 #include "base/thread.h"
 #include "event/spawner.h"
 #include "event/timer.h"
+#include "glusterfsd/brick-ops.h"
 #include "glusterfsd/bricks.h"
+#include "glusterfsd/management.h"
 #include "glusterfsd/notify.h"
 #include "glusterfsd/sandbox.h"
 #include "graph/graph.h"
@@ -35,6 +37,7 @@
 
 #define STATE_VARIABLE "KILN_SAVED_STATE" /* the number of the descriptor */
 #define MAGIC 0x4b534156u
+enum { STATE_SANDBOXED = 1, STATE_MANAGED = 2 }; /* flags of the state */
 enum { ANSWER_MS = 50, DEADLINE_MS = 3000, RETRY_MS = 5, CHECK_MS = 20000 };
 
 static char **arguments;
@@ -43,7 +46,7 @@ static struct parcel state; /* of the earlier program */
 static bool has_state;
 static uint64_t frozen_ns;
 static unsigned past_programs; /* of this process */
-static bool is_sandboxed;
+static bool is_sandboxed, is_managed;
 static uint16_t port;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the following */
@@ -128,7 +131,10 @@ read_state(int fd)
     frozen_ns = parcel_get_u64(&state);
     past_programs = parcel_get_u32(&state);
     port = (uint16_t)parcel_get_u32(&state);
-    is_sandboxed = parcel_get_u32(&state);
+    uint32_t flags = parcel_get_u32(&state);
+
+    is_sandboxed = flags & STATE_SANDBOXED;
+    is_managed = flags & STATE_MANAGED;
     int socket = (int)parcel_get_u32(&state);
     pid_t pid = (pid_t)parcel_get_u32(&state);
     const void *pids = parcel_get_bytes(&state, &bytes);
@@ -137,7 +143,21 @@ read_state(int fd)
         spawner_take_over(socket, pid);
     reap_later(pids, bytes);
     listeners_restore(&state);
+    if (is_managed)
+        management_restore(&state);
     return state.is_broken ? -EBADMSG : 0;
+}
+
+/* exec(2) has named the process after the program's file; under glusterd a link has another name, by which
+ * scripts look for bricks. */
+static void
+name_process(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char name[16]; /* the kernel's limit */
+
+    snprintf(name, sizeof name, "%.15s", slash ? slash + 1 : path);
+    (void)pthread_setname_np(pthread_self(), name);
 }
 
 int
@@ -152,7 +172,7 @@ upgrade_begin(int argc, char **argv)
     int err = read_state(atoi(number));
 
     note_inherited();
-
+    name_process(argv[0]);
     unsetenv(STATE_VARIABLE);
     has_state = true;
     if (!err && is_sandboxed)
@@ -215,6 +235,8 @@ upgrade_restore(void)
         return;
     while (parcel_get_u32(&state))
         restore_brick(&sum);
+    if (is_managed)
+        brick_ops_restore(&state);
     parcel_free(&state);
     drop_inherited();
     posix_keep_unlinked(false);
@@ -238,13 +260,14 @@ signal_due(struct timer *t)
 }
 
 void
-upgrade_started(uint16_t brick_port, bool has_sandbox, const char *why_not)
+upgrade_started(uint16_t brick_port, bool has_sandbox, bool has_glusterd, const char *why_not)
 {
     listeners_drop_rest();
     timer_init(&soon, signal_due);
     pthread_mutex_lock(&lock);
     port = brick_port;
     is_sandboxed = has_sandbox;
+    is_managed = has_glusterd;
     refusal = why_not;
     figures.count = past_programs; /* now `kiln upgrade` knows that this program serves */
     pthread_mutex_unlock(&lock);
@@ -380,6 +403,11 @@ upgrade_ask(const char *program, char *error, size_t error_size)
         snprintf(error, error_size, "the program's file: %s", strerror(-err));
         return err;
     }
+    if ((err = management_collect())) {
+        snprintf(error, error_size, "glusterd, which has the volfiles of the bricks, does not answer: %s",
+                 strerror(-err));
+        return err;
+    }
     if ((err = check_program(path, error, error_size)))
         return err;
     pthread_mutex_lock(&lock);
@@ -487,12 +515,16 @@ save_state(struct parcel *to)
     parcel_put_u64(to, frozen_ns);
     parcel_put_u32(to, past_programs + 1);
     parcel_put_u32(to, port);
-    parcel_put_u32(to, is_sandboxed);
+    parcel_put_u32(to, (is_sandboxed ? STATE_SANDBOXED : 0) | (is_managed ? STATE_MANAGED : 0));
     save_children(to);
     listeners_save(to);
+    if (is_managed)
+        management_save(to);
     if (!bricks_each(save_brick, &s))
         return -ENOMEM;
     parcel_put_u32(to, 0);
+    if (is_managed)
+        brick_ops_save(to);
     return s.err ? s.err : to->is_broken ? -ENOMEM : 0;
 }
 

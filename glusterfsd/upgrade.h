@@ -13,6 +13,11 @@
  * Until step 3 a failure is logged and kept for `kiln upgrade`, and the old program serves on. A death after
  * step 3 is a crash of kilnd: the service manager starts the new program, and clients connect again.
  *
+ * A kilnd of a glusterd fetches the volfiles of its bricks in step 1, for the new program. So a death of
+ * glusterd before step 1 is a refusal, and later changes nothing. glusterd's connections to the process come
+ * along, because glusterd takes a brick without a connection for stopped; the connection to glusterd is made
+ * anew, signs in the bricks, and fetches volfiles that have changed meanwhile.
+ *
  * thread: the main thread, except where a function says otherwise. */
 #ifndef KILN_GLUSTERFSD_UPGRADE_H
 #define KILN_GLUSTERFSD_UPGRADE_H
@@ -41,9 +46,9 @@ bool upgrade_was_sandboxed(void);
 uint16_t upgrade_brick_port(void);
 /* Restores all bricks' clients: for server_listen.restore. */
 void upgrade_restore(void);
-/* This program serves: from now on an upgrade may be asked for. `refusal` (constant) says why this kilnd
- * cannot be upgraded; NULL: an upgrade is possible. */
-void upgrade_started(uint16_t brick_port, bool is_sandboxed, const char *refusal);
+/* This program serves: from now on an upgrade may be asked for. With has_glusterd, management.h knows the
+ * bricks. `refusal` (constant) says why this kilnd cannot be upgraded; NULL: an upgrade is possible. */
+void upgrade_started(uint16_t brick_port, bool is_sandboxed, bool has_glusterd, const char *refusal);
 
 /* Checks the program (NULL: the present file at the path that this program was started from) and has the main
  * thread run the program soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */

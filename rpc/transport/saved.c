@@ -199,6 +199,29 @@ conn_save(struct conn *c, const void *calls, size_t bytes, struct parcel *to)
     put_joined(to, &unsent);
 }
 
+struct conns_saving {
+    const void *arg;
+    struct parcel *to;
+};
+
+static void
+save_conn_of(struct conn *c, void *arg)
+{
+    const struct conns_saving *s = arg;
+
+    if (c->arg != s->arg || !conn_can_be_saved(c))
+        return;
+    parcel_put_u32(s->to, 1);
+    conn_save(c, NULL, 0, s->to);
+}
+
+void
+conns_save(const void *arg, struct parcel *to)
+{
+    transport_each_conn(save_conn_of, &(struct conns_saving){arg, to});
+    parcel_put_u32(to, 0);
+}
+
 static void
 put_listener(int fd, void *arg)
 {
@@ -360,4 +383,17 @@ conn_start_restored(struct conn *c)
     conn_resume(c);
     receive_resume(c);
     send_flush(c);
+}
+
+void
+conns_restore(struct parcel *from, const struct transport_ops *ops, void *arg)
+{
+    while (parcel_get_u32(from)) {
+        struct conn *c = conn_restore(from, ops, arg);
+
+        if (!c)
+            continue;
+        conn_start_restored(c);
+        conn_unref(c);
+    }
 }

@@ -36,6 +36,8 @@ bool conn_can_be_saved(const struct conn *c);
 /* Writes the connection; `calls` (whole records with their marks) will be received again, before all that is
  * unread. The connection's socket is kept open by transport_keep_open(). */
 void conn_save(struct conn *c, const void *calls, size_t bytes, struct parcel *to);
+/* Writes all connections that the listeners of this `arg` have accepted and that can be saved. */
+void conns_save(const void *arg, struct parcel *to);
 void listeners_save(struct parcel *to);
 /* Lets the sockets of all saved connections and listeners survive exec(2), or not. 0 or -errno. */
 int transport_keep_open(bool keeps);
@@ -54,6 +56,9 @@ struct conn *conn_restore(struct parcel *from, const struct transport_ops *ops, 
 /* Reads the bytes that the old program has received and not run, then the socket; sends the unsent bytes. The
  * caller holds a reference. */
 void conn_start_restored(struct conn *c);
+
+/* Restores and starts the connections that conns_save() has written. */
+void conns_restore(struct parcel *from, const struct transport_ops *ops, void *arg);
 
 /* Of a paused dialled connection: true if no reader, batch or sender works. A look that finds rest may come
  * between two batches, so the caller looks twice. Any thread that holds a reference. */

@@ -3,8 +3,11 @@
 #
 # /etc/kiln/kilnd.conf reaches the kilnds that glusterd starts: kiln list, status, top, profile, statedump and explain,
 # and /metrics, show their bricks, with one process for all bricks and with one for each. A wrong line of the file is in
-# the log of the brick. use-kiln.sh names the volumes whose options kilnd refuses before anything is changed.
-# Covers: glusterfsd/config.c, glusterfsd/questions.c, volumes/verbs-process.c, extras/use-kiln.sh
+# the log of the brick. use-kiln.sh names the volumes whose options kilnd refuses before anything is changed. kiln upgrade
+# replaces the programs of these kilnds while a stock mount works: no call fails, the process ids stay, and glusterd sees
+# all bricks again. Without its glusterd a kilnd refuses the upgrade.
+# Covers: glusterfsd/config.c, glusterfsd/questions.c, glusterfsd/upgrade.c, glusterfsd/management.c, cli/upgrade.c,
+# volumes/verbs-process.c, extras/use-kiln.sh
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -48,6 +51,38 @@ own=$(compgen -G '/run/kiln/kilnd.socket.*')
 is "$(bricks_in_status --socket "$own")" 1 "kiln status shows the other brick at the socket with the process id"
 is "$(kiln status | tail -n 1)" "Another kilnd: kiln --socket $own status" "kiln status names the socket of the other kilnd"
 is "$(bricks_in_metrics)" 1 "/metrics shows one process"
+
+# upgrade_under_work COUNT: kiln upgrade replaces the programs of so many processes while a mount works on volume web.
+has_bricks() { # VOLUME COUNT
+    [[ $(bricks_online "$1") == "$2" ]]
+}
+work=$tests_dir/faults/upgrade_work.py
+upgrade_under_work() {
+    local kind pids=() before
+    rm -f "$T/stop" "$T/mnt/sync"
+    for kind in sync lock waiter removed; do
+        python3 "$work" "$kind" "$T/mnt" "$T/stop" >"$T/log/$kind.log" 2>&1 &
+        pids+=($!)
+        wait_for 240 "$kind" grep -q ready "$T/log/$kind.log"
+    done
+    before=$(glusterd_brick_pids | sort)
+    kiln upgrade >"$T/upgraded"
+    is "$(grep -c '^kilnd .* follows .* came along' "$T/upgraded")" "$1" "kiln upgrade replaces the program of $1 processes"
+    is "$(glusterd_brick_pids | sort)" "$before" "the process ids stay"
+    touch "$T/stop"
+    for kind in sync lock waiter removed; do
+        t_here "$kind ends well" wait "${pids[0]}"
+        pids=("${pids[@]:1}")
+    done
+}
+gl_mount web "$T/mnt"
+upgrade_under_work 2
+t "glusterd sees both bricks again" wait_for 120 "bricks" has_bricks web 2
+gl volume set web features.read-only on
+is_read_only() { ! { echo more >>"$T/mnt/sync"; } 2>/dev/null; }
+t "the bricks get an option that glusterd sets after the upgrade" wait_for 120 "the option" is_read_only
+gl volume reset web features.read-only
+umount "$T/mnt"
 gl volume stop web force
 t_not "no socket stays when the bricks end" compgen -G '/run/kiln/*socket*'
 
@@ -77,6 +112,22 @@ t "kiln pools answers" kiln pools
 t "a verb about volumes names the command of glusterd" fails_with "gluster volume create" kiln volume create x "$T/x"
 gl volume status web mem >"$T/mem"
 t "gluster volume status mem shows the figures of the allocator" grep -qE '^Uordblks +: [1-9]' "$T/mem"
+upgrade_under_work 1
+t "glusterd sees all bricks again" wait_for 120 "bricks" has_bricks all 4
+gl volume stop odd force
+is "$(glusterd_brick_pids | wc -l)" 1 "glusterd detaches the bricks of a volume from the new program"
+gl volume start odd
+t "glusterd attaches the bricks of a volume to the new program" wait_for 120 "bricks" has_bricks all 4
+upgrade_under_work 1
+kill -9 "$glusterd_pid"
+refuses_upgrade() {
+    fails_with 'glusterd, which has the volfiles of the bricks, does not answer' kiln upgrade
+}
+t "a kilnd without its glusterd refuses the upgrade" wait_for 60 "the refusal" refuses_upgrade
+t "the mount works on" cat "$T/mnt/sync"
+glusterd -N -l "$T/log/glusterd.log" -p "$T/glusterd.pid" >>"$T/log/glusterd.out" 2>&1 </dev/null &
+glusterd_pid=$!
+t "glusterd sees all bricks after its start" wait_for 240 "bricks" has_bricks all 4
 umount "$T/mnt"
 gl volume stop web force
 gl volume stop odd force
