@@ -13,7 +13,8 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/rebalance.h"
 
-extern const struct xlator_type cluster_distribute_xlator, cluster_replicate_xlator, protocol_client_xlator;
+extern const struct xlator_type cluster_disperse_xlator, cluster_distribute_xlator, cluster_replicate_xlator,
+    protocol_client_xlator;
 
 enum { REBALANCE_INODES_KEPT = 1024, WIDTH_MAX = 64 };
 
@@ -86,8 +87,8 @@ tell_no_start(const char *volume, json_int_t number, const char *reason)
 static const struct xlator_type *
 rebalance_type_find(const char *name)
 {
-    static const struct xlator_type *const types[] = {&cluster_distribute_xlator, &cluster_replicate_xlator,
-                                                      &protocol_client_xlator};
+    static const struct xlator_type *const types[] = {&cluster_distribute_xlator, &cluster_disperse_xlator,
+                                                      &cluster_replicate_xlator, &protocol_client_xlator};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (strcmp(types[i]->name, name) == 0)

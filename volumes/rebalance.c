@@ -259,8 +259,6 @@ check_startable(const struct volume *v, const char *verb, struct problem *why)
     if (v->status != VOLUME_STARTED) {
         problem_set(why, -EINVAL, "volume %s is not started", v->name);
         problem_type(why, "kiln volume start %s", v->name);
-    } else if (volume_refuse_dispersed(v, "rebalance", why)) {
-        return why->err;
     } else if (v->brick_count == v->replica) {
         problem_set(why, -EINVAL, "volume %s has one set of bricks: there is nothing to %s", v->name, verb);
         problem_expected(why, "a volume with two sets or more");
