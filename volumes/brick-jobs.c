@@ -14,7 +14,7 @@
 #include "volumes/brick-place.h"
 #include "volumes/volfile-text.h"
 
-enum { AT_ONCE = 16, ERROR_BYTES = 1024 };
+enum { AT_ONCE = 16, ERROR_BYTES = 8192 };
 
 /* Jobs whose end a caller waits for. */
 struct batch {
@@ -29,6 +29,14 @@ struct brick_job {
     int err;
     char *error; /* owned; NULL: no error, or no memory for the text */
 };
+
+static brick_place_check_fn check_place;
+
+void
+brick_jobs_check_places(brick_place_check_fn check)
+{
+    check_place = check;
+}
 
 /* ---- one job --------------------------------------------------------------------------------- */
 
@@ -83,6 +91,10 @@ begin_job(struct brick_job *j, struct batch *b, enum brick_op op, const struct v
     struct volfile *file = op == BRICK_DETACH ? NULL : volfile_of(v, brick, prepare, error, sizeof error);
     int err = op == BRICK_DETACH || file ? 0 : -EINVAL;
 
+    if (op == BRICK_ATTACH && file && check_place && (err = check_place(v, brick, error, sizeof error))) {
+        volfile_free(file);
+        file = NULL;
+    }
     j->batch = b;
     wait_until_at_most(b, AT_ONCE - 1);
     pthread_mutex_lock(&b->lock);

@@ -17,6 +17,11 @@ struct volfile;
 /* the hook `prepare` of struct volumes_hooks; may be NULL */
 typedef int (*brick_prepare)(struct volfile *v, char *error, size_t error_size);
 
+/* Returns 0 if the folder of the brick may be attached, or -errno with a text. */
+typedef int (*brick_place_check_fn)(const struct volume *v, unsigned brick, char *error, size_t error_size);
+
+/* Sets a further check before each attach. Called once, before the first attach. */
+void brick_jobs_check_places(brick_place_check_fn check);
 /* Checks whether the volfiles of the volume describe bricks that can be built. Returns 0 or -errno with
  * *why. */
 int brick_jobs_check(const struct volume *v, brick_prepare prepare, struct problem *why);

@@ -17,7 +17,9 @@
 #include "base/thread.h"
 #include "glusterfsd/upgrade.h"
 #include "log/log.h"
+#include "volumes/brick-age.h"
 #include "volumes/brick-host.h"
+#include "volumes/brick-jobs.h"
 #include "volumes/cluster-ask.h"
 #include "volumes/cluster-identity.h"
 #include "volumes/cluster-jobs.h"
@@ -297,6 +299,8 @@ keeper_run(void *arg)
             cluster_jobs_look();
         if (beats % (HEAL_LOOK_S / KEEP_S) == 0)
             heal_watch_look();
+        if (beats % (BRICK_AGE_S / KEEP_S) == 1)
+            brick_ages_grow();
     } while (cluster_pause(KEEP_S));
     rcu_unregister_thread();
     return NULL;
@@ -935,6 +939,7 @@ cluster_open(const struct cluster_options *o, struct problem *why)
 
     cluster.o = o;
     host_proof_files(o->store.cert, o->store.key);
+    brick_jobs_check_places(brick_age_check);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&changed, &attr);
@@ -1008,6 +1013,7 @@ cluster_stop(void)
     while (cluster.thread_count > 0)
         pthread_join(cluster.threads[--cluster.thread_count], NULL);
     heal_watch_end();
+    brick_ages_end();
     cluster_asks_drain();
     if (lease && !is_away && store_end_lease(cluster.store, lease, &why))
         log_event(LOG_WARNING, NULL, "host-lease-stays", "%s", why.wrong);

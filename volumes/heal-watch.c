@@ -14,18 +14,18 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
+#include "volumes/cluster-look.h"
 #include "volumes/cluster.h"
-#include "volumes/healer.h"
 #include "volumes/volumes.h"
 
-enum { ANSWER_S = 10, LOOKS_FIRST = 2, LOOKS_MOST = 40 };
+enum { LOOKS_FIRST = 2, LOOKS_MOST = 40 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_looking; /* guarded by `lock` */
-/* {volume: count of the former look}, and {volume: {"count", "left", "wait"}} of volumes whose count has
- * caused a crawl: the looks that are left before the same count causes another crawl, of so many. Of the
- * looking thread. */
+/* {volume: {"count", "own": whether this host heals the volume}} of the former look, and {volume: {"count",
+ * "left", "wait"}} of volumes whose count has caused a crawl: the looks that are left before the same count
+ * causes another crawl, of so many. Of the looking thread. */
 static json_t *seen, *crawled;
 
 static void
@@ -33,7 +33,7 @@ count_pending(const struct volume *v, void *arg)
 {
     json_int_t sum = 0;
 
-    if (v->status != VOLUME_STARTED || v->replica < 2 || !cluster_heals(v))
+    if (v->status != VOLUME_STARTED || v->replica < 2)
         return;
     for (unsigned i = 0; i < v->brick_count; i++) {
         struct graph *g = brick_host_is_here(&v->bricks[i]) ? bricks_find(v->bricks[i].path) : NULL;
@@ -44,17 +44,18 @@ count_pending(const struct volume *v, void *arg)
         sum += pending > 0 ? pending : 0;
     }
     if (sum > 0)
-        json_object_set_new(arg, v->name, json_integer(sum));
+        json_object_set_new(arg, v->name, json_pack("{sI sb}", "count", sum, "own", cluster_heals(v)));
 }
 
-/* Tells whether the count is new, or as old as it has to be for another crawl. */
+/* Tells whether the count is new, or as old as it has to be for another crawl. Any count of a volume that
+ * another host heals is as old as the first above zero: a question to that host is written to the store. */
 static bool
-is_crawl_due(const char *name, json_int_t count)
+is_crawl_due(const char *name, json_int_t count, bool is_own)
 {
     json_t *last = json_object_get(crawled, name);
     json_int_t left = json_integer_value(json_object_get(last, "left")) - 1;
     json_int_t wait = 2 * json_integer_value(json_object_get(last, "wait"));
-    bool is_same = last && json_integer_value(json_object_get(last, "count")) == count;
+    bool is_same = last && (!is_own || json_integer_value(json_object_get(last, "count")) == count);
 
     if (is_same && left > 0) {
         json_object_set_new(last, "left", json_integer(left));
@@ -68,13 +69,17 @@ is_crawl_due(const char *name, json_int_t count)
 static void
 ask_for_crawl(const char *name, json_int_t count)
 {
-    json_t *question = json_pack("{ss ss sb}", "do", "heal", "name", name, "full", 0), *answer = NULL;
-    int err = question ? healer_ask(question, ANSWER_S, &answer) : -ENOMEM;
+    char host[CLUSTER_HOST_BYTES];
+    struct problem why;
+    json_t *args = json_pack("{ss ss}", "name", name, "what", "index"), *answer = NULL;
+    int err = args ? cluster_ask_healer(args, host, &answer, &why) : -ENOMEM;
 
     json_decref(answer);
-    if (!err) /* else a brick is away, and its return starts the crawl */
-        log_event(LOG_INFO, NULL, "heal-watch", "volume %s: %lld objects wait for heal, a crawl begins", name,
-                  (long long)count);
+    json_decref(args);
+    if (!err) /* else a brick is away, and its return starts the crawl, or the next look asks again */
+        log_event(LOG_INFO, NULL, "heal-watch",
+                  "volume %s: %lld objects wait for heal, a crawl begins at host %s", name, (long long)count,
+                  host);
 }
 
 static void
@@ -82,6 +87,7 @@ look_once(void)
 {
     json_t *now = json_object(), *value;
     const char *name;
+    void *next;
 
     if (!seen)
         seen = json_object();
@@ -90,8 +96,16 @@ look_once(void)
     volumes_each(count_pending, now);
     json_object_foreach(now, name, value)
     {
-        if (json_object_get(seen, name) && is_crawl_due(name, json_integer_value(value)))
-            ask_for_crawl(name, json_integer_value(value));
+        json_int_t count = json_integer_value(json_object_get(value, "count"));
+
+        if (json_object_get(seen, name) &&
+            is_crawl_due(name, count, json_is_true(json_object_get(value, "own"))))
+            ask_for_crawl(name, count);
+    }
+    json_object_foreach_safe(crawled, next, name, value)
+    {
+        if (!json_object_get(now, name) && !json_object_get(seen, name))
+            json_object_del(crawled, name);
     }
     json_decref(seen);
     seen = now;

@@ -3,9 +3,10 @@
  *
  * One host heals a volume (cluster_heals()), and its self-heal daemon crawls when a brick returns. A mount
  * that has lost a brick which the daemon still reaches marks files without such a return, and these files
- * would wait for the crawl of cluster.heal-timeout. So the healing host looks at the counts of its own
- * bricks, and asks for a crawl when a count is above zero in two looks. The same count causes a further crawl
- * after two looks, then four, and so on up to forty.
+ * would wait for the crawl of cluster.heal-timeout. So each host looks at the counts of its own bricks, and
+ * asks the healing host for a crawl when a count is above zero in two looks: the brick of the healing host
+ * may be the one that missed changes, and then only other hosts have counts. The same count causes a further
+ * crawl after two looks, then four, and so on up to forty; a host asks another one no more often than that.
  *
  * A death of the host loses the counts of the former look only. */
 #ifndef KILN_VOLUMES_HEAL_WATCH_H

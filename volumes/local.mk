@@ -34,6 +34,8 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
+	volumes/brick-age.c \
+	volumes/brick-age.h \
 	volumes/brick-check.c \
 	volumes/brick-check.h \
 	volumes/brick-path.c \

@@ -8,6 +8,7 @@
  *     /kiln/alive/NAME      the same host while its kilnd runs: bound to a lease
  *     /kiln/volumes/NAME    a volume (volume.h)
  *     /kiln/jobs/ID         a job over several hosts, and /kiln/job-owner/ID its owner (cluster-jobs.h)
+ *     /kiln/ages/HOST       the ages of a host's bricks (brick-age.h)
  *     /kiln/usage/HOST/NAME usage of a volume's bricks on a host (quota-hosts.h); leased
  *     /kiln/ask/HOST/ID     a question to a host, and /kiln/answer/HOST/ID its answer (cluster-ask.h); leased
  *

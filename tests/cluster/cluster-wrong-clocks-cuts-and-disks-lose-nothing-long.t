@@ -4,9 +4,9 @@
 # Three hosts whose clocks are 600 s apart create a volume, heal, and prove themselves. Two hosts
 # that cannot reach each other, but the third host and the store, write through mounts of their own, and no acknowledged
 # write is lost. A host with a full disk misses writes and gets them when the disk has room. A second machine with the name
-# of a host is refused. A host that returns with the disk of its state folder and its brick as of before it went away is
-# healed, and the volumes are those of the store.
-# Covers: volumes/cluster.c, volumes/cluster-register.c, volumes/host-proof.c, volumes/heal-watch.c
+# of a host is refused. The brick of a host that returns with the disk of an earlier day is refused, mounts read the newer
+# data of the others, and after replace-brick it is healed.
+# Covers: volumes/brick-age.c, volumes/cluster.c, volumes/cluster-register.c, volumes/host-proof.c, volumes/heal-watch.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"
@@ -119,25 +119,68 @@ refused_twin() {
 }
 t "a second machine with the name of a host is refused, also with its certificate" refused_twin
 
-# The disk of a host that is down goes back to the time before
+# The disk of a host goes back to the time before writes that all three bricks had
+age_of() { cat "$T/$1/srv/root/v/.glusterfs/kiln-age"; }
+is_older() { [[ $(age_of h2) -gt $1 ]]; }
+t "the bricks have ages" wait_for 240 "the age" age_of h2
 t_here "the second host ends" host_stop h2
+age=$(age_of h2)
 cp -a "$T/h2/state" "$T/old-state"
 mkdir "$T/old-brick"
 cp -a "$T/h2/srv/root/v" "$T/old-brick/"
 t_here "the second host starts" skewed_start h2 --brick-root /srv/root
 t "it is healed" wait_for 120 "the heal" is_healed
-t_here "the second host dies" host_kill h2
-echo new >"$T/m/new"
+t "the age of its brick grows" wait_for 120 "the age" is_older "$age"
+knows_age() { store get /kiln/ages/h2 | grep -q ":$(age_of h2)[,}]"; }
+t "the store knows the age" wait_for 60 "the store" knows_age
 echo changed >"$T/m/late1"
 rm "$T/m/late2"
+echo new >"$T/m/new"
+sync "$T/m/new"
+has_change() { [[ $(cat "$T/h2/srv/root/v/late1") == changed ]] && is_healed; }
+t "the second brick has the changes, and no brick accuses it" wait_for 120 "the change" has_change
+t_here "the second host dies" host_kill h2
 t "a volume is made meanwhile" kiln_of h1 volume create w replica 2 h1:/srv/root/w h3:/srv/root/w
 rm -rf "$T/h2/state" "$T/h2/srv/root/v"
 cp -a "$T/old-state" "$T/h2/state"
 cp -a "$T/old-brick/v" "$T/h2/srv/root/"
 t_here "the second host returns with its old disk" skewed_start h2 --brick-root /srv/root
 t "it has the volumes of the store" wait_for 60 "the volumes" eval '[[ $(kiln_of h2 volume list | sort | xargs) == "v w" ]]'
-t "its brick is healed" wait_for 240 "the heal" is_healed
+t "its brick is refused" grep -q "the disk of this brick was set back" "$T/log/kilnd-h2.log"
+t "the status shows the brick as offline" host_says h1 "^Brick h2:/srv/root/v .* N " volume status v
+t "a forced start goes on without the brick" kiln_of h2 volume start v force
+t "the brick is offline still" host_says h1 "^Brick h2:/srv/root/v .* N " volume status v
+truth=$(printf 'new\nchanged\n0')
+mkdir "$T/fresh"
+cluster_mount v "$T/fresh"
+is "$(cat "$T/fresh/new" "$T/fresh/late1"; ls "$T/fresh" | grep -c '^late2')" "$truth" "a new mount reads the changes"
+t "another folder replaces the brick" kiln_of h1 volume replace-brick v h2:/srv/root/v h2:/srv/root/v2
+rm -rf "$T/h2/srv/root/v"
+ln -s v2 "$T/h2/srv/root/v" # for the functions that compare
+t "the brick is healed" wait_for 240 "the heal" is_healed
 t "the bricks are equal" wait_for 60 "equal bricks" same_bricks
-is "$(cat "$T/m/new" "$T/m/late1"; ls "$T/m" | grep -c '^late2')" "$(printf 'new\nchanged\n0')" "no change is lost, and no removed file returns"
+is "$(cat "$T/m/new" "$T/m/late1"; ls "$T/m" | grep -c '^late2')" "$truth" "no change is lost, and no removed file returns"
 
+# A host whose disk goes back while the store is away: the brick serves first, and ends when the store is back.
+t "the new brick has an age" wait_for 120 "the age" age_of h2
+t "the store knows the age" wait_for 120 "the store" knows_age
+t_here "the second host ends" host_stop h2
+age=$(age_of h2)
+cp -a "$T/h2/srv/root/v2" "$T/old-brick/"
+t_here "the second host starts" skewed_start h2 --brick-root /srv/root
+t "the age of its brick grows" wait_for 120 "the age" is_older "$age"
+t "the store knows the age" wait_for 60 "the store" knows_age
+t_here "the second host dies" host_kill h2
+etcd_stop
+rm -rf "$T/h2/srv/root/v2"
+cp -a "$T/old-brick/v2" "$T/h2/srv/root/"
+t_here "the second host returns without its store" skewed_start h2 --brick-root /srv/root
+etcd_start
+t "its brick ends when the store is back" wait_for 240 "the end" grep -q "volume v: brick /srv/root/v2 ends: the disk of this brick" "$T/log/kilnd-h2.log"
+rm "$T/h2/srv/root/v/.glusterfs/kiln-age"
+t "without its age the brick is taken as it is" kiln_of h2 volume start v force
+t "the volume is healed" wait_for 240 "the heal" is_healed
+t "the bricks are equal" wait_for 60 "equal bricks" same_bricks
+
+umount "$T/fresh"
 umount "$T/m"
