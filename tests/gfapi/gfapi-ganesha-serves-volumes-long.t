@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# Debian's NFS-Ganesha exports a volume with Kiln's libgfapi: a client of libnfs writes, lists, renames and reads files by
-# NFS 4, the files are right on the bricks, and a change by another client of the volume is seen at once by an upcall. The
-# same with bricks of GlusterFS, and with its library on these bricks.
+# Debian's NFS-Ganesha exports a volume with Kiln's libgfapi: a client of libnfs writes, lists and reads files by NFS 4, the
+# files are right on the bricks, and NFS shows the changes of another client within 30 s. The script does not tell an upcall
+# from a refresh by Ganesha. Writing and reading work with bricks of GlusterFS, too, and with its library on these bricks.
 # Covers: api/object.c, api/upcall.c, api/request.c, api/gfapi.map
 
 . "$(dirname "$0")/../lib/kiln.sh"
