@@ -180,10 +180,11 @@ END_TEST
 static int last_event = -1;
 
 static void
-note_event(struct graph *g, enum child_event event)
+note_event(struct graph *g, const struct layer_event *e)
 {
     ck_assert_ptr_eq(g, w.graph);
-    last_event = (int)event;
+    ck_assert_int_eq(e->kind, EVENT_CHILD);
+    last_event = (int)e->change;
 }
 
 START_TEST(health_check_writes_and_reads)
