@@ -212,8 +212,8 @@ struct ec_hold {
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
-    uint64_t version_delta[2];  /* changes that the bricks' counters do not have yet */
     bool is_dirty[2], has_changed[2];
+    bool is_unraised[2]; /* a change was made that the versions do not show yet */
     int post_err;           /* -errno of a failed XATTROP after */
     uint8_t owner[8];       /* lock owner */
     struct cds_list_head users, waiting, preparing; /* struct ec_user */

@@ -9,9 +9,15 @@
  *
  * The XATTROP before ("info") returns version, size and the length of each fragment. Children whose values
  * differ from those of K children are behind: they get neither reads nor writes in this hold. It also adds
- * the dirty mark: for data always, for attributes and names only if a child is missing or behind, and then
- * it adds 1 to the version of the good children too. So a child without the next change is behind from
- * before the change on, whenever this mount dies.
+ * the dirty mark: for data always, for attributes and names only if a child is missing or behind. If a child
+ * is missing or behind, another XATTROP then raises the versions of the good children. So a child without
+ * the next change is behind from before the change on, whenever this mount dies.
+ *
+ * A version rises only after the replies have told the good children, of which K are needed: a stale child
+ * whose version rose with the others' could reach the version of a good child that is away. Versions rise by
+ * random steps: two children have equal versions only if both have seen the same raises. Stock clients
+ * compare versions for equality only, and raise by 1. A change of names raises without a question, on stale
+ * children too: steps keep them apart, and the heal decides about each name by K children.
  *
  * Users whose ranges overlap follow one another, unless all are readers; so two changes of one stripe are
  * never in flight together. A hold ends after a second without a user, when a child fails, comes up or goes
@@ -40,6 +46,12 @@
  *      the mount, after a write with a    the others have the next version since before the write
  *      child missing
  *      more than R children               the write fails; what it did stays, dirty stays
+ *      the mount, before the raise, or    children of two versions, with equal fragments: a child that has
+ *      during it, before the change       the raise alone is behind, and no later raise meets its version
+ *      a child, before or during the      behind; the raise is sent again to the others if it told nothing
+ *      raise                              about that child
+ *      a good child, while another one    fewer than K are good: EIO, and no counter but dirty has risen
+ *      is stale
  *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
@@ -58,12 +70,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
 #include "xlators/cluster/disperse/heal.h"
 
 enum { LOCK_AT_ONCE = 1, LOCK_AND_WAIT = 2, STACK_WAIT_MS = 100, WORD_BYTES = 8 };
+enum { VERSION_STEP_MAX = 1 << 24 };
 
 static void ec_hold_timer_fired(struct timer *t);
 static void ec_hold_job_run(struct worker_job *job);
@@ -363,7 +377,7 @@ ec_is_unwritten(struct disperse *d, struct inode *inode)
     pthread_mutex_lock(&ei->lock);
     struct ec_hold *h = &ei->hold;
     if (h->state != EC_FREE)
-        is = h->size != h->stored_size || h->version_delta[0] | h->version_delta[1] || h->is_dirty[0] ||
+        is = h->size != h->stored_size || h->is_unraised[0] || h->is_unraised[1] || h->is_dirty[0] ||
              h->state != EC_HELD || !cds_list_empty(&h->users);
     pthread_mutex_unlock(&ei->lock);
     return is;
@@ -408,7 +422,7 @@ mend_lengths(struct ec_op *op, struct ec_hold *h, const struct fan *info, child_
 
 /* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
 static int
-take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f, const struct ec_delta *x)
+take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
 {
     uint64_t size[2];
     int ret;
@@ -429,8 +443,6 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f, const struct
         }
     }
     ec_get_words(d, "trusted.ec.version", h->version);
-    for (unsigned w = 0; w < 2; w++)
-        h->version[w] -= x->version[w];
     ec_get_words(d, "trusted.ec.size", size);
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
@@ -439,29 +451,62 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f, const struct
     return 0;
 }
 
-/* Sends the XATTROP before: asks for version and size, or sets dirty marks, or both. Returns 0 or -errno. */
+/* Returns a difference of versions that no other change has: a child whose version rose by another change,
+ * or by the attempt of a mount that died, never has the version of this change by accident. */
+static uint64_t
+version_step(void)
+{
+    uint32_t drawn;
+
+    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
+        drawn = (uint32_t)clock_mono_ns();
+    return 1 + drawn % VERSION_STEP_MAX;
+}
+
+/* Returns the children that are not good, and whose lag no version of the good ones tells yet. */
+static child_set
+unrecorded_locked(const struct ec_hold *h, unsigned w)
+{
+    return h->ei->d->all & ~h->good & ~h->recorded[w];
+}
+
+/* Chooses the values of the XATTROP before. A question goes alone while a child is missing: the replies tell
+ * which of the others are good, and only their versions may rise. */
+static void
+fill_before(struct ec_hold *h, unsigned needs, struct ec_delta *x)
+{
+    bool marks[2] = {needs & COUNTS_DATA, needs & (COUNTS_DATA | COUNTS_METADATA)};
+    uint64_t step = version_step();
+
+    *x = (struct ec_delta){.h = h, .asks = needs & NEEDS_INFO && !h->has_info};
+    pthread_mutex_lock(&h->ei->lock);
+    bool only_asks = x->asks && h->good != h->ei->d->all;
+    for (unsigned w = 0; w < 2 && !only_asks; w++) {
+        x->dirty[w] = marks[w] && !h->is_dirty[w];
+        x->version[w] = marks[w] && unrecorded_locked(h, w) ? step : 0;
+        x->has_dirty |= x->dirty[w] != 0;
+        x->has_version |= x->version[w] != 0;
+    }
+    pthread_mutex_unlock(&h->ei->lock);
+}
+
+/* Sends the XATTROP before: asks for version and size, or sets dirty marks and raises versions, or asks and
+ * sets marks. Returns 0 or -errno. */
 static int
 prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
 {
     child_set good = ec_good(h);
-    bool marks[2] = {needs & COUNTS_DATA, needs & (COUNTS_DATA | COUNTS_METADATA)};
-    struct ec_delta x = {.h = h, .asks = needs & NEEDS_INFO && !h->has_info};
-    bool is_whole = good == op->d->all;
+    struct ec_delta x;
     struct fan f;
     int err = 0;
 
-    for (unsigned w = 0; w < 2; w++) {
-        x.dirty[w] = marks[w] && !h->is_dirty[w];
-        x.version[w] = marks[w] && !is_whole && !h->is_dirty[w];
-        x.has_dirty |= x.dirty[w];
-        x.has_version |= x.version[w];
-    }
-    if (!x.asks && !x.has_dirty)
+    fill_before(h, needs, &x);
+    if (!x.asks && !x.has_dirty && !x.has_version)
         return 0;
     if (ec_ask(&f, op, good, delta_make, &x))
         return -ENOMEM;
     if (x.asks) {
-        err = take_info(op, h, &f, &x);
+        err = take_info(op, h, &f);
     } else {
         child_set done = fan_done(&f);
 
@@ -471,8 +516,10 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
     }
     for (unsigned w = 0; w < 2; w++)
         h->is_dirty[w] |= fan_done(&f) && x.dirty[w];
-    for (unsigned w = 0; w < 2; w++)
+    for (unsigned w = 0; w < 2; w++) {
         h->recorded[w] |= !err && x.version[w] ? op->d->all & ~good : 0;
+        h->version[w] += err ? 0 : x.version[w];
+    }
     if (!err && x.asks) {
         h->has_info = true;
         if (x.dirty[WORD_DATA])
@@ -482,7 +529,7 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
     return err;
 }
 
-/* Returns whether an XATTROP before is needed. MUST_MARK: data is always marked. */
+/* Returns the needs that want an XATTROP before. MUST_MARK: data is always marked. */
 static unsigned
 missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
 {
@@ -492,9 +539,10 @@ missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
 
     if (is_whole && !(needs & MUST_MARK))
         return missing;
-    if (needs & COUNTS_DATA && !h->is_dirty[WORD_DATA])
+    if (needs & COUNTS_DATA && (!h->is_dirty[WORD_DATA] || unrecorded_locked(h, WORD_DATA)))
         missing |= COUNTS_DATA;
-    if (needs & (COUNTS_DATA | COUNTS_METADATA) && !h->is_dirty[WORD_METADATA])
+    if (needs & (COUNTS_DATA | COUNTS_METADATA) &&
+        (!h->is_dirty[WORD_METADATA] || unrecorded_locked(h, WORD_METADATA)))
         missing |= COUNTS_METADATA;
     return missing;
 }
@@ -595,28 +643,23 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
     return children_count(done) < op->d->data ? -EIO : 0;
 }
 
-/* Returns whether a child lacks changes that are not in this version of the good children. */
-static child_set
-unrecorded_locked(const struct ec_hold *h, unsigned w)
-{
-    return h->ei->d->all & ~h->good & ~h->recorded[w];
-}
-
 /* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
  * that is behind from the good ones, or if it has never risen: an XATTROP that reaches some children only,
  * because the mount dies, leaves no K equal versions. */
 static void
 take_deltas(struct ec_hold *h, struct ec_delta *x)
 {
+    uint64_t step = version_step();
+
     pthread_mutex_lock(&h->ei->lock);
     bool is_whole = h->good == h->ei->d->all;
     for (unsigned w = 0; w < 2; w++) {
         bool rises = is_whole ? !h->has_info || !h->version[w] : unrecorded_locked(h, w);
 
-        x->version[w] = rises ? h->version_delta[w] : 0;
+        x->version[w] = rises && h->is_unraised[w] ? step : 0;
         h->version[w] += x->version[w];
         h->recorded[w] |= x->version[w] ? unrecorded_locked(h, w) : 0;
-        h->version_delta[w] = 0;
+        h->is_unraised[w] = false;
     }
     x->size = h->size - h->stored_size;
     h->stored_size = h->size;
@@ -666,15 +709,13 @@ ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent,
     h->is_torn |= !good;
     h->good &= ~odd;
     h->must_end |= odd || !good;
-    if (needs & COUNTS_DATA && counts)
-        h->version_delta[WORD_DATA]++;
-    if (needs & (COUNTS_DATA | COUNTS_METADATA) && counts)
-        h->version_delta[WORD_METADATA]++;
+    h->is_unraised[WORD_DATA] |= counts && needs & COUNTS_DATA;
+    h->is_unraised[WORD_METADATA] |= counts && needs & (COUNTS_DATA | COUNTS_METADATA);
     for (unsigned w = 0; w < 2; w++)
-        h->has_changed[w] |= h->version_delta[w] != 0;
+        h->has_changed[w] |= h->is_unraised[w];
     bool records = false;
     for (unsigned w = 0; w < 2; w++)
-        records |= counts && h->version_delta[w] && h->good != op->d->all && unrecorded_locked(h, w);
+        records |= counts && h->is_unraised[w] && h->good != op->d->all && unrecorded_locked(h, w);
     pthread_mutex_unlock(&h->ei->lock);
     if (records)
         (void)ec_hold_write_back(op, h); /* its error is kept for FLUSH and FSYNC */
@@ -810,9 +851,8 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     h->post_err = 0;
     h->stored_size = h->size = 0;
     for (unsigned w = 0; w < 2; w++) {
-        h->version[w] = h->version_delta[w] = 0;
-        h->recorded[w] = 0;
-        h->is_dirty[w] = h->has_changed[w] = false;
+        h->version[w] = h->recorded[w] = 0;
+        h->is_dirty[w] = h->has_changed[w] = h->is_unraised[w] = false;
     }
     h->generation = atomic_load(&d->generation);
     h->inode = inode_ref(inode);

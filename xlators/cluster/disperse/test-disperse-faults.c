@@ -531,6 +531,122 @@ START_TEST(one_fault_is_healed)
 }
 END_TEST
 
+/* ---- a second change, with other children away ----------------------------------------------- */
+
+static int
+change_all_bytes(struct contents *after)
+{
+    at = 0;
+    bytes = FILE_BYTES;
+    fill_byte = 'z';
+    contents_write(after, at, fill_byte, bytes);
+    return scene_call(FOP_writev, fill_payload, 0);
+}
+
+/* From here on, no child is healed. Reads give the bytes of the change, or EIO. */
+static void
+check_no_old_bytes(const struct contents *after)
+{
+    for (unsigned down = 0; down <= CHILDREN; down++) {
+        if (down < CHILDREN)
+            scene_child_down(down);
+        int ret = scene_call(FOP_readv, fill_read, 0);
+
+        if (ret >= 0 && !reads(after))
+            finding_add("without c%u the file has other bytes than written", down);
+        if (down < CHILDREN)
+            scene_child_up(down);
+        scene_run(0);
+    }
+}
+
+/* A child misses a change and comes back stale, then a good child goes away: no K children are good. A change
+ * is refused, and raises no counter of the stale child. */
+START_TEST(a_change_without_enough_good_children_raises_no_version)
+{
+    findings = 0;
+    for (unsigned pair = 0; pair < CHILDREN * CHILDREN; pair++) {
+        unsigned stale = pair / CHILDREN, away = pair % CHILDREN;
+        struct contents after;
+
+        if (stale == away)
+            continue;
+        snprintf(run_text, sizeof run_text, "c%u stale, c%u away", stale, away);
+        file_make(false);
+        after = before;
+        scene_child_down(stale);
+        ck_assert(change_stripe(&after) >= 0);
+        scene_run(2000);
+        scene_child_up(stale);
+        scene_child_down(away);
+        scene_run(2000);
+        struct stored_object *o = store_find(&scene.store[stale], "/f");
+        struct stored_xattr old = *store_xattr(o, "trusted.ec.version");
+        struct contents refused = after;
+        int ret = _i ? change_mode(&refused) : change_part(&refused);
+        if (ret != -EIO)
+            finding_add("a change of one good child and a stale one gives %d", ret);
+        scene_run(2000);
+        if (memcmp(old.bytes, store_xattr(o, "trusted.ec.version")->bytes, old.len) != 0)
+            finding_add("the stale child's version has risen");
+        scene_child_up(away);
+        scene_run(2000);
+        check_no_old_bytes(&after);
+        scene_run(5000);
+        scene_end();
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+/* A mount dies during a change that child `lost` misses; then another mount changes all bytes, while child
+ * `away` (CHILDREN: none) is away. Returns false: the mount did not die. */
+static bool
+run_second_change(unsigned lost, unsigned away, unsigned dies_at)
+{
+    struct fault f = {.child = ANY_CHILD, .at = dies_at, .kind = FAULT_CUT};
+    struct contents after;
+
+    snprintf(run_text, sizeof run_text, "c%u down, mount dies at %u, then c%u down", lost, dies_at, away);
+    file_make(false);
+    after = before;
+    scene_child_down(lost);
+    scene_run(0);
+    scene_arm(&f, 1);
+    (void)change_stripe(&after);
+    scene_run(2000);
+    bool has_died = scene.is_cut;
+    scene.is_cut = true;
+    scene_end();
+    set_begin(false);
+    must(scene_call(FOP_open, fill_file, 0) == 0 || scene_call(FOP_open, fill_file, 0) == -EIO);
+    if (away < CHILDREN)
+        scene_child_down(away);
+    scene_run(2000);
+    after = before;
+    if (scene.fd && change_all_bytes(&after) >= 0) {
+        scene_run(2000);
+        if (away < CHILDREN)
+            scene_child_up(away);
+        scene_run(2000);
+        check_no_old_bytes(&after);
+    }
+    scene_run(5000);
+    scene_end();
+    return has_died;
+}
+
+START_TEST(a_version_of_a_dead_mount_is_met_by_no_later_change)
+{
+    findings = 0;
+    for (unsigned pair = 0; pair < CHILDREN * (CHILDREN + 1); pair++) {
+        for (unsigned n = 0; run_second_change(pair / (CHILDREN + 1), pair % (CHILDREN + 1), n); n++)
+            ;
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 /* Another client removes the file while this one keeps its lock: the children learn that one after another.
  * An error of the volume would lose the write; a layer that keeps blocks looks for a new file instead. */
 START_TEST(a_change_of_a_file_that_is_being_removed_is_stale)
@@ -564,6 +680,8 @@ test_suite(void)
                         (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_file_of_a_dead_mount_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
+    tcase_add_loop_test(t, a_change_without_enough_good_children_raises_no_version, 0, 2);
+    tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
     suite_add_tcase(s, t);
     return s;
