@@ -49,7 +49,7 @@ int ask_and_say(const char *verb, json_t *args, const char *done, ...) __attribu
 int top_ask(struct exchange *x, unsigned ms);
 /* Waits for the answer and ends the exchange. On success returns KILN_DONE with the answer in *rates; the
  * caller drops that reference. With `rates` NULL top_take() prints kilnd's bytes unchanged instead. On
- * failure returns an exit status, and prints the error unless is_quiet. glusterfsd/top-answer.c describes
+ * failure returns an exit status, and prints the error unless is_quiet. bricks/top-answer.c describes
  * the answer. The texts in *rates are not escaped. */
 int top_take(struct exchange *x, int err, json_t **rates, bool is_quiet);
 /* Prints the answer as JSON. Returns KILN_DONE, or KILN_REFUSED when the write to stdout fails. */

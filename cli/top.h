@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* top: the views of `kiln top`. kilnd answers with rates (glusterfsd/top-answer.c describes the answer).
+/* top: the views of `kiln top`. kilnd answers with rates (bricks/top-answer.c describes the answer).
  * top-view.c makes rows of a view from the rates, and lines of text from the rows. top.c draws the lines on
  * the screen or prints the lines on standard output. */
 #ifndef KILN_CLI_TOP_H

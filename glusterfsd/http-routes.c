@@ -3,9 +3,10 @@
 
 #include <stdatomic.h>
 
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
+#include "bricks/statedump-json.h"
+#include "bricks/top-answer.h"
 #include "glusterfsd/metrics.h"
-#include "glusterfsd/statedump-json.h"
 #include "volumes/verbs.h"
 #include "volumes/volumes.h"
 

@@ -6,14 +6,14 @@
  *                  alone
  *   GET /readyz    200 when every brick serves, else 503 with the number of bricks in each state
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
- *   GET /top       figures for `kiln top` (glusterfsd/top-answer.c). On the socket alone
- *   GET /statedump.json   the statedump of SIGUSR1, as JSON (glusterfsd/statedump-json.h). On the socket
+ *   GET /top       figures for `kiln top` (bricks/top-answer.c). On the socket alone
+ *   GET /statedump.json   the statedump of SIGUSR1, as JSON (bricks/statedump-json.h). On the socket
  *                         alone
  */
 #ifndef KILN_GLUSTERFSD_HTTP_ROUTES_H
 #define KILN_GLUSTERFSD_HTTP_ROUTES_H
 
-#include "glusterfsd/http.h"
+#include "daemon/http.h"
 
 extern const struct http_route http_routes[];
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "glusterfsd/daemon.h"
-#include "glusterfsd/sandbox.h"
+#include "daemon/daemon.h"
+#include "daemon/sandbox.h"
 #include "volumes/cluster.h"
 
 #define KILND_BRICKS_MAX 4096

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/histogram.h"
+#include "bricks/figures.h"
+#include "daemon/http.h"
+#include "daemon/sandbox.h"
 #include "event/timer.h"
-#include "glusterfsd/figures.h"
-#include "glusterfsd/http.h"
-#include "glusterfsd/sandbox.h"
 #include "graph/graph.h"
 #include "volumes/quota.h"
 #include "volumes/volumes.h"

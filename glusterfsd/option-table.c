@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "glusterfsd/option-table.h"
 
+#include "daemon/daemon.h"
 #include "glusterfsd/config.h"
-#include "glusterfsd/daemon.h"
 #include "glusterfsd/kilnd.h"
 #include "volumes/front.h"
 

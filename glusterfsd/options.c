@@ -13,8 +13,8 @@
 
 #include "base/roff.h"
 #include "coro/pool-control.h"
+#include "daemon/http.h"
 #include "glusterfsd/config.h"
-#include "glusterfsd/http.h"
 #include "glusterfsd/kilnd.h"
 #include "glusterfsd/option-table.h"
 #include "log/log.h"

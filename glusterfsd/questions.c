@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/http.h"
 #include "event/timer.h"
 #include "glusterfsd/http-routes.h"
-#include "glusterfsd/http.h"
 #include "glusterfsd/kilnd.h"
 #include "log/log.h"
 

@@ -16,11 +16,11 @@
 #include <unistd.h>
 #include <urcu.h>
 
+#include "daemon/daemon.h"
+#include "daemon/sandbox.h"
 #include "data/dict.h"
 #include "event/worker.h"
 #include "fs/inode.h"
-#include "glusterfsd/daemon.h"
-#include "glusterfsd/sandbox.h"
 #include "heal/channel.h"
 #include "heal/heal-volume.h"
 #include "heal/rebalance-jobs.h"

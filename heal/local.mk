@@ -9,10 +9,10 @@ kiln_heal_SOURCES = \
 	heal/kiln-heal.c \
 	heal/rebalance-jobs.c \
 	heal/rebalance-jobs.h \
-	glusterfsd/daemon.c \
-	glusterfsd/daemon.h \
-	glusterfsd/sandbox.c \
-	glusterfsd/sandbox.h \
-	glusterfsd/sandbox-calls.c \
-	glusterfsd/sandbox-calls.h
+	daemon/daemon.c \
+	daemon/daemon.h \
+	daemon/sandbox.c \
+	daemon/sandbox.h \
+	daemon/sandbox-calls.c \
+	daemon/sandbox-calls.h
 kiln_heal_LDADD = $(ALLOCATOR_LIBS) $(KILN_LIBS) $(JANSSON_LIBS) $(SANDBOX_LIBS)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glusterfsd/inside-mounts.h"
 #include "log/log.h"
+#include "mount/inside.h"
 #include "mount/mount.h"
 #include "mount/records.h"
 #include "mount/shared.h"

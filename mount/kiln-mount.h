@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "glusterfsd/sandbox.h"
+#include "daemon/sandbox.h"
 #include "mount/spec.h"
 
 struct graph;

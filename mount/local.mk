@@ -26,15 +26,15 @@ kiln_mount_SOURCES = \
 	mount/upgrade.c \
 	mount/upgrade.h \
 	mount/volume.c \
-	glusterfsd/daemon.c \
-	glusterfsd/daemon.h \
-	glusterfsd/sandbox.c \
-	glusterfsd/sandbox.h \
-	glusterfsd/sandbox-calls.c \
-	glusterfsd/sandbox-calls.h \
-	glusterfsd/statedump.c \
-	glusterfsd/statedump-options.c \
-	glusterfsd/statedump-options.h
+	daemon/daemon.c \
+	daemon/daemon.h \
+	daemon/sandbox.c \
+	daemon/sandbox.h \
+	daemon/sandbox-calls.c \
+	daemon/sandbox-calls.h \
+	daemon/statedump.c \
+	daemon/statedump-options.c \
+	daemon/statedump-options.h
 kiln_mount_LDADD = $(ALLOCATOR_LIBS) libkiln-fuse.a $(KILN_LIBS) $(FUSE_LIBS) $(SANDBOX_LIBS)
 
 check_PROGRAMS += mount/test-helper

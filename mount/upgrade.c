@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/parcel.h"
+#include "daemon/sandbox.h"
 #include "event/timer.h"
-#include "glusterfsd/sandbox.h"
 #include "log/log.h"
 #include "mount/mount.h"
 #include "mount/shared.h"

@@ -2,7 +2,7 @@
 /* upgrade: replaces the program of a running kiln-mount, unnoticed by the users of its mounts (`kiln upgrade
  * mounts`).
  *
- * The process runs the new program by exec(2), as kilnd does (glusterfsd/upgrade.h): process id, pid file and
+ * The process runs the new program by exec(2), as kilnd does (bricks/upgrade.h): process id, pid file and
  * unit stay the same. The kernel's device of each mount, the connections to the bricks with their fds and
  * locks, open files and the requests that wait for locks come along (xlators/mount/fuse/saved.c,
  * xlators/protocol/client/saved.h); encrypted connections are made anew.
@@ -23,7 +23,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#define MOUNT_UPGRADE_SIGNAL SIGWINCH /* as glusterfsd/upgrade.h, and for the same reason */
+#define MOUNT_UPGRADE_SIGNAL SIGWINCH /* as bricks/upgrade.h, and for the same reason */
 #define MOUNT_UPGRADE_FORMAT 1 /* of the saved state: a change of any save function needs the next number */
 /* The answer to --upgrade-check, followed by the format. */
 #define MOUNT_UPGRADE_ANSWER "kiln-mount-saved-state"

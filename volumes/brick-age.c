@@ -16,7 +16,7 @@
 
 #include "base/gfid.h"
 #include "base/thread.h"
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
 #include "graph/volfile.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

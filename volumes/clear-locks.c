@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bricks/bricks.h"
 #include "data/dict.h"
 #include "fs/inode.h"
-#include "glusterfsd/bricks.h"
 #include "volumes/brick-call.h"
 #include "volumes/brick-path.h"
 

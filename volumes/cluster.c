@@ -15,7 +15,7 @@
 
 #include "base/gfid.h"
 #include "base/thread.h"
-#include "glusterfsd/upgrade.h"
+#include "bricks/upgrade.h"
 #include "log/log.h"
 #include "volumes/brick-age.h"
 #include "volumes/brick-host.h"

@@ -9,8 +9,8 @@
 #include <urcu.h>
 
 #include "base/thread.h"
-#include "glusterfsd/bricks.h"
-#include "glusterfsd/figures.h"
+#include "bricks/bricks.h"
+#include "bricks/figures.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <urcu/list.h>
 
+#include "daemon/daemon.h"
 #include "event/pump.h"
 #include "event/timer.h"
 #include "event/worker.h"
-#include "glusterfsd/daemon.h"
 #include "log/log.h"
 #include "volumes/child-log.h"
 #include "volumes/volumes.h"

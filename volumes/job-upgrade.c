@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The job upgrade: has the kilnd of each host run a newer program (glusterfsd/upgrade.h), host by host.
+/* The job upgrade: has the kilnd of each host run a newer program (bricks/upgrade.h), host by host.
  *
  *     all bricks are online, nothing waits for heal ─▶ record: the host and its mark ─▶ question "upgrade"
  *     the mark of the host's lease has changed: its new program serves ─▶ record: one more host is done

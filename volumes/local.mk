@@ -118,7 +118,7 @@ volumes_test_host_proof_SOURCES = volumes/test-host-proof.c volumes/host-proof.c
 volumes_test_host_proof_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_quota_rows_SOURCES = volumes/test-quota-rows.c volumes/quota-rows.c
 volumes_test_quota_rows_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
-volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) glusterfsd/bricks.c glusterfsd/brick-types.c
+volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) bricks/bricks.c glusterfsd/brick-types.c
 volumes_test_volumes_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 # Calls that change a disk, so that a test can end the process before each.
 volumes_test_volumes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=write,--wrap=fsync,--wrap=renameat,--wrap=unlinkat \

@@ -6,7 +6,7 @@
 
 #include "base/histogram.h"
 #include "base/read-section.h"
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
 #include "graph/graph.h"
 #include "xlators/debug/io-stats/io-stats.h"
 

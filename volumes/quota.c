@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bricks/bricks.h"
 #include "data/dict.h"
 #include "event/chore.h"
 #include "fs/inode.h"
-#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-call.h"

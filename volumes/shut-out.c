@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bricks/bricks.h"
 #include "data/option.h"
 #include "fs/brick-client.h"
-#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "rpc/transport/transport.h"
 #include "volumes/volume-options.h"

@@ -19,9 +19,9 @@
 
 #include "base/test-child.h"
 #include "base/test-root.h"
+#include "bricks/bricks.h"
 #include "event/worker.h"
 #include "glusterfsd/brick-types.h"
-#include "glusterfsd/bricks.h"
 #include "graph/pools.h"
 #include "log/log.h"
 #include "volumes/state-dir.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* GET /top-hosts?ms=N&slow=M: /top (glusterfsd/top-answer.c) of all hosts that share a store. The figures of
+/* GET /top-hosts?ms=N&slow=M: /top (bricks/top-answer.c) of all hosts that share a store. The figures of
  * the process and the machine are this host's. Each brick also has its "host", and there is a row for each
  * host:
  *
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <urcu.h>
 
-#include "glusterfsd/http.h"
-#include "glusterfsd/metrics.h"
+#include "bricks/top-answer.h"
+#include "daemon/http.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster-ask.h"
 #include "volumes/cluster.h"

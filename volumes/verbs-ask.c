@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "glusterfsd/bricks.h"
-#include "glusterfsd/figures.h"
+#include "bricks/bricks.h"
+#include "bricks/figures.h"
 #include "graph/graph.h"
 #include "graph/unbuilt.h"
 #include "volumes/brick-check.h"

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bricks/upgrade.h"
 #include "coro/pool-control.h"
-#include "glusterfsd/http.h"
-#include "glusterfsd/upgrade.h"
+#include "daemon/http.h"
 #include "log/log.h"
 #include "volumes/cluster-look.h"
 #include "volumes/cluster.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bricks/bricks.h"
 #include "data/dict.h"
-#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "rpc/server/rpc-server.h"

@@ -18,8 +18,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "bricks/bricks.h"
 #include "fs/brick-client.h"
-#include "glusterfsd/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

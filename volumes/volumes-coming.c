@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <urcu/list.h>
 
-#include "glusterfsd/bricks.h"
+#include "bricks/bricks.h"
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* volumes: the volumes that this daemon keeps itself, without a glusterd: the list, the state of each
- * volume, and its bricks (glusterfsd/bricks.h).
+ * volume, and its bricks (bricks/bricks.h).
  *
  *     create ──▶ CREATING ──▶ CREATED ──▶ STARTED ◀──▶ STOPPED ──▶ delete
  *                   │ failed, or the daemon died: undone

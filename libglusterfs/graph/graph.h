@@ -5,7 +5,7 @@
  * Life: graph_new (built and checked; no other thread sees it) -> graph_start -> graph_drain (refuses new
  * pins, stops the layers, so that clients are dropped, and waits for the last pin) -> graph_free. A client
  * that has logged in pins the graph, and each of its requests holds the client. The list of a process's
- * graphs and their names is kept elsewhere (glusterfsd/bricks.h). */
+ * graphs and their names is kept elsewhere (bricks/bricks.h). */
 #ifndef KILN_GRAPH_GRAPH_H
 #define KILN_GRAPH_GRAPH_H
 

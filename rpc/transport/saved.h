@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* saved: connections and listeners that survive an exec(2), so that a newer program serves on where this
- * program stopped (glusterfsd/upgrade.h).
+ * program stopped (bricks/upgrade.h).
  *
  *   the old program                                     the new program, with the same process id
  *   transport_freeze()      nothing is accepted, read   listeners_restore()   before listeners are opened,

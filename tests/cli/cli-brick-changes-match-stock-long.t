@@ -4,7 +4,7 @@
 # add-brick, rebalance, remove-brick (start, status, commit, force), replace-brick and reset-brick have the same
 # effect on kilnd's bricks as on stock ones, with and without multiplexing, while a client has the volume mounted. No
 # file is lost.
-# Covers: glusterfsd/bricks.c, glusterfsd/brick-ops.c, glusterfsd/management.c
+# Covers: bricks/bricks.c, bricks/brick-ops.c, bricks/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -5,7 +5,7 @@
 # online and serve, in processes that are independent of the previous ones (a late SIGNOUT would take the new brick
 # offline). A killed brick returns by `start force`. A deleted volume can be created again on the same directories.
 # The socket and the pidfile stay while a brick runs, and the brick's root is open under its exact path.
-# Covers: glusterfsd/management.c, glusterfsd/bricks.c, glusterfsd/hand-over.c
+# Covers: bricks/management.c, bricks/bricks.c, glusterfsd/hand-over.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -10,7 +10,7 @@
 #
 # A session is a function here. `say CMD...` is a step whose output is compared.
 #
-# Covers: glusterfsd/management.c, glusterfsd/brick-ops.c, glusterfsd/bricks.c, xlators/storage/posix/health.c
+# Covers: bricks/management.c, bricks/brick-ops.c, bricks/bricks.c, xlators/storage/posix/health.c
 
 session=${2:-}
 . "$(dirname "$0")/../lib/kiln.sh"

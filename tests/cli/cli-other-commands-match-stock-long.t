@@ -4,7 +4,7 @@
 # The commands that the other cli-*.t scripts leave out: status of daemons other than bricks and of all volumes,
 # statedumps of each part and of other processes, rarer forms of heal, get and reset of options, and refused commands.
 # Each command prints the same for a volume on kilnd's bricks as for one on stock bricks.
-# Covers: glusterfsd/brick-ops.c, glusterfsd/status.c, glusterfsd/statedump.c
+# Covers: bricks/brick-ops.c, bricks/status.c, daemon/statedump.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

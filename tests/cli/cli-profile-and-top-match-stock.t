@@ -6,7 +6,7 @@
 # numbers of calls; intervals are counted as stock counts them; cleared figures are gone. The comparison leaves out
 # FORGET (a brick forgets objects when it likes), STAT (a client sends one after waiting for more than a second), and
 # the root among the directories of top, which stock does not list.
-# Covers: xlators/debug/io-stats/profile.c, xlators/debug/io-stats/top.c, glusterfsd/brick-ops.c
+# Covers: xlators/debug/io-stats/profile.c, xlators/debug/io-stats/top.c, bricks/brick-ops.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # `volume statedump` (whole, of some parts, into another directory), `volume log rotate`, `volume barrier` and
 # `get-state` do and print the same with kilnd's bricks as with stock ones.
-# Covers: glusterfsd/statedump.c, glusterfsd/statedump-options.c, xlators/features/barrier/barrier.c
+# Covers: daemon/statedump.c, daemon/statedump-options.c, xlators/features/barrier/barrier.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

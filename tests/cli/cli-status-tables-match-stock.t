@@ -5,7 +5,7 @@
 # and fails where it fails for stock. Where the data of stock is unreadable (management 4.6: an inode table for each
 # of 128 clients that do not exist, no open fds at all, pools under other names), the script checks for the right
 # figures instead.
-# Covers: glusterfsd/status.c, glusterfsd/brick-ops.c
+# Covers: bricks/status.c, bricks/brick-ops.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

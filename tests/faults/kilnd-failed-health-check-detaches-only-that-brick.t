@@ -4,7 +4,7 @@
 # Two replicas share a process, and the storage of one replica fails its health check. Clients are told at once and
 # write to the other replica alone. Half a minute later kilnd detaches the failed brick and continues to serve the
 # other one. When the last brick fails, the process ends.
-# Covers: xlators/storage/posix/health.c, glusterfsd/bricks.c
+# Covers: xlators/storage/posix/health.c, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

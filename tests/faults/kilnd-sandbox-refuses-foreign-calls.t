@@ -5,7 +5,7 @@
 # in kilnd (sandbox-preload.c) gets EPERM for other calls, the log has the name of the call, and the brick serves on. Hook
 # scripts run, with the rights that kilnd keeps. --sandbox=off and log change nothing for any call. A glusterd's kilnd has
 # the same sandbox.
-# Covers: glusterfsd/sandbox.c, glusterfsd/sandbox-calls.c, libglusterfs/event/spawner.c
+# Covers: daemon/sandbox.c, daemon/sandbox-calls.c, libglusterfs/event/spawner.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

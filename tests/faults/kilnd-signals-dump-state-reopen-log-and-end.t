@@ -3,7 +3,7 @@
 #
 # Under load, SIGUSR1 writes a statedump, SIGHUP reopens the log, and SIGTERM completes running calls and ends the
 # process with status 0. All data that was acknowledged before the end is on the bricks.
-# Covers: glusterfsd/kilnd.c, glusterfsd/statedump.c, libglusterfs/log/log.c
+# Covers: glusterfsd/kilnd.c, daemon/statedump.c, libglusterfs/log/log.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

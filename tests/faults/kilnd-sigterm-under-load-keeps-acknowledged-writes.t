@@ -3,7 +3,7 @@
 #
 # SIGTERM arrives while four clients write. kilnd soon ends with status 0, and every write that it had acknowledged is
 # on the bricks.
-# Covers: glusterfsd/kilnd.c, glusterfsd/bricks.c
+# Covers: glusterfsd/kilnd.c, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

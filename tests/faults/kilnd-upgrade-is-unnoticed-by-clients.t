@@ -6,7 +6,7 @@
 # removed, and a listing of a folder that has begun. No call fails, each acknowledged record is there, the lock is never held twice,
 # and the process id stays. A program that does not start, and one with another format of saved state, are refused, and kilnd serves
 # on. A kilnd whose saved state is cut ends, and the mounts reach the next kilnd.
-# Covers: glusterfsd/upgrade.c, rpc/transport/saved.c, xlators/protocol/server/saved.c, xlators/features/locks/saved.c, cli/upgrade.c
+# Covers: bricks/upgrade.c, rpc/transport/saved.c, xlators/protocol/server/saved.c, xlators/features/locks/saved.c, cli/upgrade.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/front.sh"

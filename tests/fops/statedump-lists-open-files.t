@@ -3,7 +3,7 @@
 #
 # A statedump of a brick lists the files that clients have open, in the sections and fields of stock: the gfid and the
 # number of open descriptors of each file.
-# Covers: glusterfsd/statedump.c, libglusterfs/fs/inode.c, libglusterfs/fs/fd.c
+# Covers: daemon/statedump.c, libglusterfs/fs/inode.c, libglusterfs/fs/fd.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -6,7 +6,7 @@
 # harness checks each run: files are right on every replica, healed, and nothing is left behind. With --stock the same
 # runs on stock bricks, as the oracle, with two exceptions: stock cannot serve 80 bricks with fewer than 20,000
 # descriptors, and leftovers of stock volumes are not checked.
-# Covers: tests/harness, glusterfsd/bricks.c
+# Covers: tests/harness, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/tap.sh"
 [[ $EUID -eq 0 ]] || skip_all "needs root"

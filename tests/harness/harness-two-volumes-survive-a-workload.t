@@ -5,7 +5,7 @@
 # every file is read back on every replica. The script also proves that the harness detects errors: its check finds
 # each kind of damage, and an interrupted run leaves nothing behind. With --stock the same runs on stock bricks, as
 # the oracle.
-# Covers: tests/harness, glusterfsd/bricks.c
+# Covers: tests/harness, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/wait.sh"

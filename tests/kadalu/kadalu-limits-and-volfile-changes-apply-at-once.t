@@ -5,7 +5,7 @@
 # of 1 MiB, the calls of its crawler are answered with quota on and off, probes cost no log line, a changed volfile
 # takes effect within seconds of SIGHUP in kiln-mount and in the stock client, and mounts recover after a brick was
 # killed.
-# Covers: rpc/server/volfile-serve.c, glusterfsd/volfiles.c, xlators/features/simple-quota, mount/spec.c
+# Covers: rpc/server/volfile-serve.c, bricks/volfiles.c, xlators/features/simple-quota, mount/spec.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$kiln_lib/kadalu.sh"

@@ -5,7 +5,7 @@
 # The reply is an error, and the brick continues to serve: the mount works, and the brick still gets new options of
 # the volume. The script also checks that a statedump holds the requested parts, and that the process's socket exists
 # until the process ends. The script runs for kilnd only, because stock dies of such a volfile.
-# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+# Covers: bricks/management.c, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -5,7 +5,7 @@
 # mangled dictionaries, bricks that do not exist and invalid volfiles all get a reply, and the bricks continue to
 # serve. TERMINATE and ATTACH of one brick may overlap in any way: the last call decides, no orphan is left, and
 # exactly one descriptor of the brick's root is open.
-# Covers: glusterfsd/management.c, glusterfsd/brick-ops.c, rpc/xdr/brick-op-program.c
+# Covers: bricks/management.c, bricks/brick-ops.c, rpc/xdr/brick-op-program.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

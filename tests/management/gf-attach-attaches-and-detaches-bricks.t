@@ -5,7 +5,7 @@
 # them, without glusterd. The script detaches a brick, then one that does not exist, attaches a brick by its volfile,
 # twice, then by a missing volfile and by an invalid one. The other brick of the process continues to serve, and
 # glusterd's own start and stop work afterwards.
-# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+# Covers: bricks/management.c, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

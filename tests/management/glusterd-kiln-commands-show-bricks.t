@@ -6,7 +6,7 @@
 # the log of the brick. use-kiln.sh names the volumes whose options kilnd refuses before anything is changed. kiln upgrade
 # replaces the programs of these kilnds while a stock mount works: no call fails, the process ids stay, and glusterd sees
 # all bricks again. Without its glusterd a kilnd refuses the upgrade.
-# Covers: glusterfsd/config.c, glusterfsd/questions.c, glusterfsd/upgrade.c, glusterfsd/management.c, cli/upgrade.c,
+# Covers: glusterfsd/config.c, glusterfsd/questions.c, bricks/upgrade.c, bricks/management.c, cli/upgrade.c,
 # volumes/verbs-process.c, extras/use-kiln.sh
 
 . "$(dirname "$0")/../lib/kiln.sh"

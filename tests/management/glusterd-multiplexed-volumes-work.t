@@ -4,7 +4,7 @@
 # Stock glusterd and the gluster CLI use kilnd as the brick process, with multiplexing on. Volumes are created,
 # started, mounted, monitored, changed while they serve, stopped and deleted. All bricks live in one process, which
 # ends with the last one. With --stock the same script runs stock bricks, as the oracle.
-# Covers: glusterfsd/management.c, glusterfsd/bricks.c, glusterfsd/brick-ops.c
+# Covers: bricks/management.c, bricks/bricks.c, bricks/brick-ops.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -4,7 +4,7 @@
 # With multiplexing off, glusterd starts a kilnd for each brick and ends it with SIGTERM. A killed brick returns by
 # `start force` and is healed; glusterd may restart while bricks serve; bricks are added, replaced and reset; a brick
 # that cannot start reports why. With --stock the same script runs stock bricks.
-# Covers: glusterfsd/kilnd.c, glusterfsd/management.c
+# Covers: glusterfsd/kilnd.c, bricks/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

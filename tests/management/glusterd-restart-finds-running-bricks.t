@@ -4,7 +4,7 @@
 # glusterd is killed and started again, with and without multiplexing. Bricks serve meanwhile, glusterd finds the
 # bricks in the same processes, and the bricks follow later changes of their volumes. Then two processes get the same
 # socket name: calls that glusterd sends to the wrong one are answered, nothing hangs, and all processes end.
-# Covers: glusterfsd/management.c, glusterfsd/hand-over.c
+# Covers: bricks/management.c, glusterfsd/hand-over.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

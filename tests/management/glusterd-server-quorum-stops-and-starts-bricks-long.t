@@ -6,7 +6,7 @@
 # later changes are healed. The same is tested with one process per brick and with all bricks in one process; with
 # multiplexing a brick that loses quorum is detached from a process that continues. With BRICKD=stock the same runs on
 # stock bricks.
-# Covers: glusterfsd/management.c, glusterfsd/bricks.c
+# Covers: bricks/management.c, bricks/bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 # shellcheck source=tests/harness/hosts.sh

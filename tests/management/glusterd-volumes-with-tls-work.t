@@ -4,7 +4,7 @@
 # A replicated volume of glusterd with server.ssl, client.ssl, auth.ssl-allow and management TLS: kilnd serves its bricks,
 # stock and Kiln mounts fetch the volfile and write, the self-heal daemon heals, and heal info and status answer. A mount
 # without management TLS, or with a certificate of another authority, fails with the reason.
-# Covers: glusterfsd/management.c, mount/spec.c, rpc/transport/tls-config.c
+# Covers: bricks/management.c, mount/spec.c, rpc/transport/tls-config.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$tests_dir/lib/tls.sh"

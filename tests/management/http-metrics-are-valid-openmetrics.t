@@ -3,7 +3,7 @@
 #
 # /metrics is strict OpenMetrics, has exactly the families that doc/metrics.md lists, and its figures match the calls
 # that were made, also with a quote in a name. /top gives the same figures, on the management socket only.
-# Covers: glusterfsd/metrics.c, glusterfsd/figures.c, glusterfsd/top-answer.c
+# Covers: glusterfsd/metrics.c, bricks/figures.c, bricks/top-answer.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

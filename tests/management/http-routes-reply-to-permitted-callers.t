@@ -4,7 +4,7 @@
 # kilnd --management-socket and --metrics-address: HTTP requests are answered for permitted callers only; invalid
 # addresses stop the start; /readyz reports a failed disk of a brick; without the options there is neither a thread
 # nor a socket.
-# Covers: glusterfsd/http.c, glusterfsd/http-routes.c
+# Covers: daemon/http.c, glusterfsd/http-routes.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # /statedump.json has the contents of the statedump of SIGUSR1, for all bricks or one, with a bounded size, in the
 # form of doc/statedump-schema.json. Only the management socket serves it.
-# Covers: glusterfsd/statedump-json.c, glusterfsd/http-routes.c, doc/statedump-schema.json
+# Covers: bricks/statedump-json.c, glusterfsd/http-routes.c, doc/statedump-schema.json
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # kiln top runs under load: once as JSON and as text, and live in a terminal of 80 columns. It reports a kilnd that is
 # not running or goes away.
-# Covers: cli/top.c, cli/top-view.c, glusterfsd/top-answer.c
+# Covers: cli/top.c, cli/top-view.c, bricks/top-answer.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

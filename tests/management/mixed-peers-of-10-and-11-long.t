@@ -4,7 +4,7 @@
 # A pool of two hosts, one with glusterd 10.3 and one with glusterd 11.1, whose bricks are all kilnd's: volumes work from both hosts
 # with the stock clients of both versions and with kiln-mount. The stock heal daemons of both heal, and replace-brick, add-brick and
 # rebalance over both hosts lose no file. This is the state of a cluster in the middle of an upgrade.
-# Covers: glusterfsd/management.c, glusterfsd/brick-ops.c, xlators/protocol/server/handshake.c, xlators/features/simple-quota
+# Covers: bricks/management.c, bricks/brick-ops.c, xlators/protocol/server/handshake.c, xlators/features/simple-quota
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ -z ${KILN_STOCK_VERSION:-} ]] || skip_all "the script runs both versions itself"

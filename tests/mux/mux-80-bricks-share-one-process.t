@@ -3,7 +3,7 @@
 #
 # One kilnd serves the 80 bricks of 20 volumes with at most 8 descriptors for each brick and with no more threads than
 # for 4 bricks. Each volume has its own files.
-# Covers: glusterfsd/bricks.c, libglusterfs/event/worker.c
+# Covers: bricks/bricks.c, libglusterfs/event/worker.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

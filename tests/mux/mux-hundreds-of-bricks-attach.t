@@ -4,7 +4,7 @@
 # Hundreds of bricks are attached to one kilnd through the channel that glusterd uses. Each accepts logins, has at
 # most 4 descriptors and no thread. A brick in the middle is detached and attached again while clients work on its
 # neighbours. KILN_BRICKS is the number of bricks; mux-4000-bricks-attach-long.t sets 4,000.
-# Covers: glusterfsd/bricks.c, glusterfsd/management.c
+# Covers: bricks/bricks.c, bricks/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # kilnd with a unix socket and without a volfile starts, answers, has no brick to log in to, and ends like any other
 # kilnd.
-# Covers: glusterfsd/kilnd.c, glusterfsd/management.c
+# Covers: glusterfsd/kilnd.c, bricks/management.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

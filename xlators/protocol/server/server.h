@@ -36,7 +36,7 @@ struct server_listen {
 int server_listen_start(const struct server_listen *listen, uint16_t *port_out, char *error,
                         size_t error_size);
 /* The state that clients have at a brick: connections, open files, locks, calls that wait for locks. One
- * program saves it while the transport is frozen, and the next one in the same process (glusterfsd/upgrade.h)
+ * program saves it while the transport is frozen, and the next one in the same process (bricks/upgrade.h)
  * restores it in server_listen.restore, both in the main thread. A client whose state cannot be restored as a
  * whole is cut off, logs in anew, and opens its files again.
  *
