@@ -62,7 +62,7 @@ const struct verb verbs[] = {
     {"limit", "NAME SIZE|none", "Limit the bytes that all files of a volume use",
      "SIZE is a number of bytes, or has a unit: 500M, 10G, 2T. Writes beyond the limit fail with EDQUOT.\n"
      "df on a mount and kiln volume status show limit and usage. Existing files count too.",
-     2, 2, volume_limit, false},
+     2, 2, cli_limit, false},
     {"quota", "NAME [list | set PATH SIZE | remove PATH]", "Manage limits of folders",
      "PATH starts at the root of the volume. Files in the folder count for the folder only, not for the "
      "volume\n"
@@ -81,7 +81,7 @@ const struct verb verbs[] = {
      "first copy goes to the first set. New folders use new sets at once; existing folders after a "
      "rebalance.\n"
      "The self-heal daemon fills new copies.",
-     2, -1, volume_add_brick, false},
+     2, -1, cli_add_brick, false},
     {"rebalance", "NAME [fix-layout] start|status|stop", "Spread files over all bricks",
      "After add-brick: gives each folder a layout over all sets, and moves files to the set of their name.\n"
      "fix-layout: only the layouts, so that new files use all sets. Mounts may read and write meanwhile.\n"
@@ -94,7 +94,7 @@ const struct verb verbs[] = {
      "force: remove sets without files or, with replica N, copies of each set while the remaining copies "
      "are\n"
      "complete. The folders stay.",
-     2, -1, volume_remove_brick, false},
+     2, -1, cli_remove_brick, false},
     {"replace-brick", "NAME BRICK [HOST:]PATH [commit force]", "Replace a brick by a new folder",
      "The volume must be replicated and started. The self-heal daemon fills the new brick from its set.", 3,
      5, volume_replace_brick, false},

@@ -159,7 +159,7 @@ without_word(int argc, char **argv, const char *word)
 }
 
 int
-volume_add_brick(const struct verb *v, int argc, char **argv)
+cli_add_brick(const struct verb *v, int argc, char **argv)
 {
     int replica = 0, arbiter = 0, at = 1;
     int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
@@ -211,7 +211,7 @@ is_word_of_drain(const char *word)
 }
 
 int
-volume_remove_brick(const struct verb *v, int argc, char **argv)
+cli_remove_brick(const struct verb *v, int argc, char **argv)
 {
     int replica = 0, arbiter = 0, at = 1;
 
@@ -563,7 +563,7 @@ statedump(const struct verb *v, int argc, char **argv)
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 int
-volume_limit(const struct verb *v, int argc, char **argv)
+cli_limit(const struct verb *v, int argc, char **argv)
 {
     json_t *args = json_pack("{ss ss}", "name", argv[0], "size", argv[1]);
 

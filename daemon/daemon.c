@@ -33,7 +33,7 @@ struct verdict {
 };
 
 static void __attribute__((noreturn))
-wait_for_child(int fd)
+wait_for_child(const char *program, int fd)
 {
     struct verdict v = {.exit_status = EXIT_FAILURE};
     size_t have = 0;
@@ -43,18 +43,18 @@ wait_for_child(int fd)
            ((n = read(fd, (char *)&v + have, sizeof v - have)) > 0 || (n < 0 && errno == EINTR)))
         have += n > 0 ? (size_t)n : 0;
     if (have < sizeof v) {
-        fprintf(stderr, "%s: the daemon ended while it was starting; see its log\n", daemon_name);
+        fprintf(stderr, "%s: the daemon ended while it was starting; see its log\n", program);
         _exit(EXIT_FAILURE);
     }
     v.message[sizeof v.message - 1] = '\0';
     if (v.message[0])
-        fprintf(stderr, "%s: %s\n", daemon_name, v.message);
+        fprintf(stderr, "%s: %s\n", program, v.message);
     fflush(stderr);
     _exit(v.exit_status);
 }
 
 int
-daemonise(void)
+daemonise(const char *program)
 {
     int fds[2];
 
@@ -70,7 +70,7 @@ daemonise(void)
     }
     if (pid > 0) {
         close(fds[1]);
-        wait_for_child(fds[0]);
+        wait_for_child(program, fds[0]);
     }
     close(fds[0]);
     ready_fd = fds[1];
@@ -78,13 +78,13 @@ daemonise(void)
 }
 
 void
-daemon_ready(int exit_status, const char *message)
+daemon_ready(const char *program, int exit_status, const char *message)
 {
     struct verdict v = {.exit_status = exit_status};
 
     if (ready_fd < 0) {
         if (message && *message)
-            fprintf(stderr, "%s: %s\n", daemon_name, message);
+            fprintf(stderr, "%s: %s\n", program, message);
         return;
     }
     snprintf(v.message, sizeof v.message, "%s", message ? message : "");

@@ -11,21 +11,18 @@
 
 struct graph;
 
-/* The program's name in messages to the process that starts it: each program has its own. */
-extern const char daemon_name[];
-
 /* Logs a message of the pools: for mem_pools_set_message_fn(). Any thread. */
 void daemon_pool_message(int level, const char *text);
 
 /* The parent waits here until daemon_ready() and exits with its status. 0 in the child, which has the
- * parent's process group and session until daemon_ready(); -errno. */
-int daemonise(void);
+ * parent's process group and session until daemon_ready(); -errno. `program` is the name in messages. */
+int daemonise(const char *program);
 /* Makes DAEMON_LOG_DIR, and `below` inside unless NULL, if they are missing. A failure shows when the log is
  * opened. */
 void daemon_make_log_dir(const char *below);
-/* Tells the waiting parent how the start went; `message` is shown on its stderr. Harmless in the foreground.
- */
-void daemon_ready(int exit_status, const char *message);
+/* Tells the waiting parent how the start went; `message` is shown on its stderr, behind the program's name.
+ * Harmless in the foreground. */
+void daemon_ready(const char *program, int exit_status, const char *message);
 /* Blocks the signals that daemon_next_signal() waits for: those of *signals, to which this function adds a
  * signal of the log. Before there are threads. */
 void daemon_block_signals(sigset_t *signals);

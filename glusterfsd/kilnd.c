@@ -62,7 +62,7 @@
 extern const char *malloc_conf;
 __attribute__((visibility("default"))) const char *malloc_conf = "narenas:1,tcache:false";
 
-const char daemon_name[] = "kilnd";
+static const char daemon_name[] = "kilnd";
 static struct kilnd_options options;
 static char failure[2048];
 static bool has_begun; /* bricks may be attached */
@@ -693,7 +693,7 @@ main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     block_signals(&signals);
-    int err = options.is_foreground || upgrade_has_state() ? 0 : daemonise();
+    int err = options.is_foreground || upgrade_has_state() ? 0 : daemonise(daemon_name);
     if (err) {
         fprintf(stderr, "kilnd: %s\n", strerror(-err));
         return EXIT_FAILURE;
@@ -717,7 +717,7 @@ main(int argc, char **argv)
         close(folder); /* the storage has the folder open */
     if (is_started) {
         http_routes_started();
-        daemon_ready(0, NULL);
+        daemon_ready(daemon_name, 0, NULL);
         tell_ready();
         status = serve(&signals);
     }
@@ -726,7 +726,7 @@ main(int argc, char **argv)
     if (is_started && options.port_path)
         unlink(options.port_path);
     if (!is_started)
-        daemon_ready(status, failure); /* last: a new start at once finds nothing in the way */
+        daemon_ready(daemon_name, status, failure); /* last: a new start at once finds nothing in the way */
     log_event(LOG_INFO, NULL, "stopped", "exit status %d", status);
     rcu_unregister_thread();
     log_close();

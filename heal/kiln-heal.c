@@ -32,7 +32,7 @@
 
 enum { EXIT_USAGE = 64, WORKERS = 2, END_S = 30 };
 
-const char daemon_name[] = "kiln-heal";
+static const char daemon_name[] = "kiln-heal";
 static const char *log_path;
 static enum sandbox_mode sandbox;
 /* jemalloc's, if that is the allocator; see mount/kiln-mount.c */

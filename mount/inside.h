@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* inside: mounts in the process of the bricks (`kiln mount -o inside`, kilnd --inside-mounts). Fops
- * to bricks of this process go as calls (rpc/transport/fop-path.h), fops to other bricks go by connections. */
+/* inside: mounts in the process of the bricks (`kiln mount -o inside`, kilnd --inside-mounts). Fops to
+ * bricks of this process go as calls (rpc/transport/fop-path.h), fops to other bricks go by connections. */
 #ifndef KILN_MOUNT_INSIDE_H
 #define KILN_MOUNT_INSIDE_H
 

@@ -43,7 +43,7 @@
 
 #define STOCK_LOG_DIR "/var/log/glusterfs"
 
-const char daemon_name[] = "kiln-mount";
+static const char daemon_name[] = "kiln-mount";
 static const char *dump_name = daemon_name; /* prefix of the names of statedumps */
 /* Options of jemalloc, if jemalloc is the allocator. There is one arena only, because jemalloc 5.3 follows a
  * null pointer in a thread that gets no arena for lack of memory. */
@@ -285,7 +285,7 @@ serve(const sigset_t *signals)
         }
         act_on(daemon_next_signal(signals));
         if (!is_ready && atomic_load(&is_settled) && (!settled_status || atomic_load(&has_left))) {
-            daemon_ready(settled_status, settled_status ? failure : NULL);
+            daemon_ready(daemon_name, settled_status, settled_status ? failure : NULL);
             is_ready = true;
         }
     }
@@ -537,8 +537,8 @@ run(const sigset_t *signals)
         status = serve(signals);
     stop();
     pidfile_close(false);
-    if (status)
-        daemon_ready(status, failure); /* last, so that the user's next attempt finds nothing in the way */
+    if (status) /* last, so that the user's next attempt finds nothing in the way */
+        daemon_ready(daemon_name, status, failure);
     log_event(LOG_INFO, NULL, "mount-stopped", "exit status %d", status);
     rcu_unregister_thread();
     return status;
@@ -577,7 +577,7 @@ main(int argc, char **argv)
         return status;
     umask(0022); /* for files of this process; files of the mount get their modes from the bricks */
     mount_block_signals(&signals);
-    int err = options.is_foreground || mount_upgrade_has_state() ? 0 : daemonise();
+    int err = options.is_foreground || mount_upgrade_has_state() ? 0 : daemonise(daemon_name);
     if (err) {
         fprintf(stderr, "%s: %s\n", daemon_name, strerror(-err));
         return EXIT_FAILURE;
