@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Between kiln-mount and kilnd the lock of a file's data and its dirty mark share a message, and so do the removal of
-# the mark and the unlock; the RELEASE of a closed file goes along with a later message. With `--compound=off`, or with `kilnd --no-compound`, each call has a message of its own, and
-# the bricks end in the same state. The mount, or a brick, is killed at each border between two of these messages:
+# the mark and the unlock; the RELEASE of a closed file goes along with a later message. Lock and mark of a new file that is
+# expected to be written go along with its CREATE. With `--compound=off`, or with `kilnd --no-compound`, each call has a message
+# of its own, and the bricks end in the same state. The mount, or a brick, is killed at each border between two of these messages:
 # nothing is lost, a stock mount goes on with the file, and the self-heal daemon makes the replicas equal.
 # Covers: rpc/server/sequence.c, rpc/client/rpc-sequence.c, xlators/cluster/replicate/hold.c,
-# Covers: xlators/protocol/client/late-release.c
+# Covers: xlators/protocol/client/late-release.c, xlators/cluster/replicate/new-files.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/measure.sh"
@@ -53,7 +54,7 @@ mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off' --xlator-option='*.r
 write_files late
 t "so does the RELEASE of the file before" joined_is late $((6 * files - 6)) $((6 * files))
 mount_end "$kiln"
-# The calls of LOOKUP, CREATE, lock and mark, WRITE, mark and unlock, UNLINK; the locks on names are shared.
+# LOOKUP; CREATE, lock and mark; WRITE; mark and unlock; UNLINK: the locks on names are shared.
 mount_kiln v "$kiln" --xlator-option='*.release-wait-ms=20'
 records_now() {
     echo $(($(count_rpcs "${mount_pid[$kiln]}") - $(count_joined "${mount_pid[$kiln]}")))
@@ -75,7 +76,7 @@ before=$(records_now)
 whole_files
 records=$(($(records_now) - before))
 diag "$records records for $files files"
-t "create, synchronous write, close and unlink take at most 12 records a file" test "$records" -le $((12 * files + 24))
+t "create, synchronous write, close and unlink take at most 10 records a file" test "$records" -le $((10 * files + 24))
 mount_end "$kiln"
 mount_kiln v "$kiln" --compound=off
 write_files off

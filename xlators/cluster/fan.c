@@ -28,23 +28,23 @@ fan_wind_to(struct fan *f, struct xlator *xl, unsigned i, struct call_stack *stk
 }
 
 void
-fan_wind_joined(struct fan *first, struct call_stack *stk, struct fan *second, struct call_stack *next,
-                bool always, struct xlator *xl, unsigned i)
+fan_wind_joined(const struct fan_step *steps, unsigned count, struct xlator *xl, unsigned i)
 {
-    bool is_short = !stk || !next;
+    bool is_short = false;
 
-    if (is_short && stk)
-        call_stack_free(stk);
-    if (is_short && next)
-        call_stack_free(next);
-    first->sent |= CHILD(i);
-    second->sent |= CHILD(i);
-    first->stk[i] = is_short ? NULL : stk;
-    second->stk[i] = is_short ? NULL : next;
+    for (unsigned k = 0; k < count; k++)
+        is_short |= !steps[k].stk;
+    for (unsigned k = 0; k < count; k++) {
+        if (is_short && steps[k].stk)
+            call_stack_free(steps[k].stk);
+        steps[k].fan->sent |= CHILD(i);
+        steps[k].fan->stk[i] = is_short ? NULL : steps[k].stk;
+    }
     if (is_short)
         return;
-    coro_group_join(&second->group, stk, next, always);
-    coro_group_wind(&first->group, stk, xl->children[i]);
+    for (unsigned k = 1; k < count; k++)
+        coro_group_join(&steps[k].fan->group, steps[k - 1].stk, steps[k].stk, steps[k].always);
+    coro_group_wind(&steps[0].fan->group, steps[0].stk, xl->children[i]);
 }
 
 bool
@@ -127,6 +127,17 @@ send_unsent(struct fan *f, const struct fan_maker *m, bool is_spare)
 }
 
 int
+fan_send_rest(struct fan *f, const struct fan_maker *m)
+{
+    if (f->sent && f->unsent == f->sent) {
+        fan_end(f);
+        return -ENOMEM;
+    }
+    send_unsent(f, m, false);
+    return 0;
+}
+
+int
 fan_send(struct fan *f, const struct fan_maker *m, child_set to)
 {
     struct call_stack *stk[FAN_CHILDREN_MAX];
@@ -148,12 +159,10 @@ fan_send(struct fan *f, const struct fan_maker *m, child_set to)
             fan_wind_to(f, m->xl, i, stk[i]);
     }
     fan_wait(f);
-    if (is_short || (f->sent && f->unsent == f->sent)) {
-        fan_end(f);
-        return -ENOMEM;
-    }
-    send_unsent(f, m, false);
-    return 0;
+    if (!is_short)
+        return fan_send_rest(f, m);
+    fan_end(f);
+    return -ENOMEM;
 }
 
 /* Uses spare calls if normal ones are not available. No coroutine sleeps while it has a spare call. */

@@ -39,11 +39,15 @@ void fan_begin(struct fan *f);
 void fan_again(struct fan *f);
 /* Winds `stk`, which the fan then owns, to child i. `stk` may be NULL (out of memory). */
 void fan_wind_to(struct fan *f, struct xlator *xl, unsigned i, struct call_stack *stk);
-/* Winds `stk`, which `first` then owns, and behind it `next`, which `second` owns, to child i in one message
- * where that is possible (call_stack_join()). If either is NULL (out of memory), none is wound, and both fans
- * have the child in `unsent`. */
-void fan_wind_joined(struct fan *first, struct call_stack *stk, struct fan *second, struct call_stack *next,
-                     bool always, struct xlator *xl, unsigned i);
+/* A call of a sequence, and the fan that owns the call. `always`: as for call_stack_join(). */
+struct fan_step {
+    struct fan *fan;
+    struct call_stack *stk;
+    bool always;
+};
+/* Winds the calls to child i in one message where that is possible (call_stack_join()). If any is NULL (out
+ * of memory), none is wound, and all fans have the child in `unsent`. */
+void fan_wind_joined(const struct fan_step *steps, unsigned count, struct xlator *xl, unsigned i);
 /* Returns whether all of `to` take joined calls in one message. */
 bool fan_takes_joined(const struct xlator *xl, child_set to);
 /* Waits for the replies; called once for each fan_begin(). */
@@ -52,6 +56,8 @@ void fan_wait(struct fan *f);
  * with the replies; or -ENOMEM: no call has gone out, and the fan is empty. If the call has reached any
  * child, it goes to all the rest as soon as memory is available. */
 int fan_send(struct fan *f, const struct fan_maker *m, child_set to);
+/* The second half of fan_send(), for calls that the caller has wound, and whose replies it has waited for. */
+int fan_send_rest(struct fan *f, const struct fan_maker *m);
 /* Does the same for a call that must succeed in any case: waits for memory. Only the results of the replies
  * are certain to remain: `stk` of a child may be NULL. */
 void fan_press(struct fan *f, const struct fan_maker *m, child_set to);

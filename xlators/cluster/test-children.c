@@ -1103,6 +1103,17 @@ fault_of(unsigned child)
     return NULL;
 }
 
+/* Answers a call and the calls that are joined behind it as those of a lost connection. */
+static void
+fail_call(struct call_stack *stk)
+{
+    for (struct call_stack *next; stk; stk = next) {
+        next = stk->joined;
+        stk->joined = NULL;
+        child_call_answer(stk, -ENOTCONN);
+    }
+}
+
 static void
 fail_queued(unsigned i)
 {
@@ -1116,7 +1127,7 @@ fail_queued(unsigned i)
     }
     cds_list_for_each_entry_safe(c, next, &gone, link)
     {
-        child_call_answer(c->stk, -ENOTCONN);
+        fail_call(c->stk);
         free(c);
     }
 }
@@ -1140,6 +1151,7 @@ void
 scene_child_up(unsigned i)
 {
     scene.is_up[i] = true;
+    atomic_store(&scene.child[i]->brick_facts, scene.takes_sequences ? BRICK_SEQUENCES : 0);
     xlator_tell_parent(scene.child[i], CHILD_UP);
 }
 
@@ -1169,9 +1181,10 @@ call_trace(const struct child_call *c, int ret, enum fault_kind kind)
             ret, kind < FAULT_KINDS ? " (fault)" : "");
 }
 
-/* Serves one call with the fault at its number, if there is any. */
-static void
-call_run(struct child_call *c, struct fault *f)
+/* Serves one call with the fault at its number, if there is any. Returns the result or -errno; 1 of a lock:
+ * the call waits. */
+static int
+step_run(struct child_call *c, struct fault *f)
 {
     enum fault_kind kind = f ? f->kind : FAULT_KINDS;
     unsigned child = c->child;
@@ -1194,17 +1207,71 @@ call_run(struct child_call *c, struct fault *f)
     if (scene.lie)
         scene.lie(child, c->stk, &ret);
     starving_resume(starve_at);
-    struct call_stack *stk = is_lock_call(c->stk->call.fop) && ret == 1 ? NULL : c->stk;
+    bool waits = is_lock_call(c->stk->call.fop) && ret == 1;
 
     call_trace(c, ret, kind);
-    free(c);
     if (kind == FAULT_CUT_AFTER)
         scene_cut();
     if (kind == FAULT_UNANSWERED)
         scene_child_down(child);
-    if (kind == FAULT_UNANSWERED || kind == FAULT_CUT_AFTER)
-        ret = -ENOTCONN;
-    if (stk)
+    return !waits && (kind == FAULT_UNANSWERED || kind == FAULT_CUT_AFTER) ? -ENOTCONN : ret;
+}
+
+/* Runs joined calls as a brick runs a message, and then answers all. Each has a number of its own, so a fault
+ * may come between two of them: a lost connection loses the answers of the calls before, too. */
+static void
+sequence_run(struct child_call *c, struct fault *f)
+{
+    struct call_stack *steps[8], *next = c->stk;
+    int ret[8];
+    unsigned count = 0, child = c->child;
+    bool has_failed = false, is_lost = false;
+
+    scene.sequences++;
+    do {
+        must(count < 8);
+        if (count && !is_lost) {
+            f = fault_of(child);
+            f = f && f->kind < FAULT_KINDS && f->kind != FAULT_LATE ? f : NULL;
+            scene.calls[child]++;
+            scene.calls[ANY_CHILD]++;
+        }
+        steps[count] = c->stk = next;
+        next = next->joined;
+        c->stk->joined = NULL;
+        bool runs = !is_lost && (!has_failed || c->stk->joins_always);
+
+        ret[count] = runs ? step_run(c, f) : -ECANCELED;
+        must(ret[count] != 1 || !is_lock_call(c->stk->call.fop)); /* no call of a sequence waits */
+        has_failed |= ret[count++] < 0;
+        is_lost |= !scene.is_up[child] || scene.is_cut;
+    } while (next);
+    free(c);
+    for (unsigned k = 0; k < count; k++) {
+        if (is_lost || ret[k] != -ECANCELED) {
+            child_call_answer(steps[k], is_lost ? -ENOTCONN : ret[k]);
+            continue;
+        }
+        steps[k]->reply =
+            (struct fop_reply){.op_ret = -1, .op_errno = ECANCELED, .shortage = SHORTAGE_UNSENT};
+        call_stack_unwind(steps[k]);
+    }
+}
+
+static void
+call_run(struct child_call *c, struct fault *f)
+{
+    struct call_stack *stk = c->stk;
+
+    if (stk->joined) {
+        sequence_run(c, f);
+        return;
+    }
+    bool is_lock = is_lock_call(stk->call.fop);
+    int ret = step_run(c, f);
+
+    free(c);
+    if (!is_lock || ret != 1)
         child_call_answer(stk, ret);
 }
 

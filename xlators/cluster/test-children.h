@@ -96,6 +96,8 @@ struct scene {
     bool is_up[CHILDREN_MAX], is_cut; /* is_cut: the mount is dead */
     bool answers_early;               /* the children of the next graph answer changes before they are done */
     bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
+    bool takes_sequences;             /* the children take joined calls in one message; else they get none */
+    unsigned sequences;               /* messages with joined calls */
     struct fault fault[2];
     unsigned fault_count;
     unsigned calls[CHILDREN_MAX + 1]; /* since scene_arm(); the last: the calls to all children */

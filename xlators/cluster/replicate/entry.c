@@ -140,7 +140,7 @@ change_entry(struct op *op, struct transaction *t)
 {
     uint32_t generation = atomic_load(&op->r->generation);
     struct fan f;
-    int err = transaction_ask(t, &f, fan_fork, NULL);
+    int err = op->fop == FOP_create ? transaction_create(t, &f) : transaction_ask(t, &f, fan_fork, NULL);
 
     if (err)
         return err;

@@ -287,6 +287,14 @@ fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, cons
     return fan_send(f, &m.base, to);
 }
 
+int
+fan_ask_rest(struct fan *f, const struct op *op, fan_call_fn make, const void *arg)
+{
+    struct op_maker m = op_maker(op, make, arg);
+
+    return fan_send_rest(f, &m.base);
+}
+
 void
 fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg)
 {

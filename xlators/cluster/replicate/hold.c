@@ -33,9 +33,18 @@
  *
  * Where all children are bricks of kilnd, one message to each child takes the lock and sets the mark, and
  * another clears the mark and unlocks (BRICK_SEQUENCES). Both only happen with no child missing or failed;
- * otherwise each step waits for the answers of the step before. A death of any side between any
+ * otherwise each step waits for the answers of the step before. Lock and mark of a new file that is expected
+ * to be written go behind the CREATE, in its message (new-files.c). A death of any side between any
  * two messages leaves no new state:
  *
+ *      create, lock     the new file has a gfid of its own, so lock and mark of a CREATE that opened another
+ *      and mark         file find no object. Writes begin when all children have answered. A mount that dies
+ *                       between two of the messages leaves one child with a marked file and another child
+ *                       without the file. So does a mount that dies between the UNLINKs of a file that it
+ *                       has just written; LOOKUP heals the name, and healers clear the mark of a file whose
+ *                       copies are equal. A child that fails in the middle has a file without a mark, as
+ *                       after a death between two separate marks; the others accuse a child without the
+ *                       file before the reply (entry.c), and give lock and mark back
  *      lock and mark    a child marks a locked copy only. Writes begin when all children have answered,
  *                       so all marks are set before any copy is written. If a child fails, or another client
  *                       has its lock, the marks are taken back, then the locks released, and all begins anew
@@ -221,8 +230,12 @@ unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
 
     fan_begin(&mark);
     fan_begin(&unlock);
-    for_each_child (i, h->locked)
-        fan_wind_joined(&mark, marks_call(op, i, &m), &unlock, lock_drop_make(op, i, e), true, op->r->xl, i);
+    for_each_child (i, h->locked) {
+        const struct fan_step steps[] = {{&mark, marks_call(op, i, &m), false},
+                                         {&unlock, lock_drop_make(op, i, e), true}};
+
+        fan_wind_joined(steps, 2, op->r->xl, i);
+    }
     fan_wait(&mark);
     fan_wait(&unlock);
     child_set done = fan_done(&mark), unmarked = mark.unsent, left = h->locked & ~fan_done(&unlock);
@@ -430,6 +443,31 @@ check_locked(const struct op *op, const struct hold *h, int err)
     return is_of_data(h) && op->readable && !(h->locked & op->readable) ? -EIO : 0;
 }
 
+/* Reads the replies to locks and marks that went in one message, and frees them. Returns true, with the
+ * result of check_marked() in *err, if all children have both; else gives back the locks and marks of single
+ * children. */
+static bool
+take_joined(struct op *op, struct hold *h, struct fan *lock, struct fan *mark, int *err)
+{
+    struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = (uint32_t)-1};
+    struct lock_entity e = entity_of(h);
+    child_set all = op->r->all, has = fan_done(lock), marked = fan_done(mark);
+    bool is_whole = marked == all && has == all;
+
+    if (is_whole) {
+        h->locked = all;
+        *err = check_marked(op, h, mark);
+    }
+    fan_end(lock);
+    fan_end(mark);
+    if (is_whole)
+        return true;
+    fan_insist(mark, op, marked, marks_make, &m);
+    fan_end(mark);
+    locks_drop_one(op, &e, has);
+    return false;
+}
+
 /* Takes the lock and the dirty mark on all children, in one message to each. Returns false, with neither, if
  * a child is missing, fails, or the lock is not free. */
 static bool
@@ -443,26 +481,15 @@ lock_and_mark_joined(struct op *op, struct hold *h, const struct lock_entity *e,
         return false;
     fan_begin(&lock);
     fan_begin(&mark);
-    for_each_child (i, all)
-        fan_wind_joined(&lock, lock_now_make(op, i, e), &mark, marks_call(op, i, &m), false, op->r->xl, i);
+    for_each_child (i, all) {
+        const struct fan_step steps[] = {{&lock, lock_now_make(op, i, e), false},
+                                         {&mark, marks_call(op, i, &m), false}};
+
+        fan_wind_joined(steps, 2, op->r->xl, i);
+    }
     fan_wait(&lock);
     fan_wait(&mark);
-    child_set has = fan_done(&lock), marked = fan_done(&mark);
-    bool is_whole = marked == all && has == all;
-
-    if (is_whole) {
-        h->locked = all;
-        *err = check_marked(op, h, &mark);
-    }
-    fan_end(&lock);
-    fan_end(&mark);
-    if (is_whole)
-        return true;
-    m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
-    fan_insist(&mark, op, marked, marks_make, &m);
-    fan_end(&mark);
-    locks_drop_one(op, e, has);
-    return false;
+    return take_joined(op, h, &lock, &mark, err);
 }
 
 static int
@@ -500,13 +527,12 @@ lock_and_mark(struct op *op, struct hold *h)
     return err;
 }
 
-/* Takes the lock and the marks, in the coroutine of the first writer. */
-static int
-hold_take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
+/* Prepares the hold for its lock and marks. */
+static void
+hold_begin(const struct op *op, struct inode *inode, struct hold *h)
 {
     struct replicate *r = op->r;
     uint64_t owner = (uint64_t)(uintptr_t)h;
-    struct grants g = {0};
 
     h->has_changed = false;
     forget_writes(h);
@@ -520,14 +546,30 @@ hold_take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
     memcpy(h->owner, &owner, sizeof owner);
     h->caller = op->caller;
     h->caller.lk_owner = (struct lk_owner){.len = sizeof h->owner, .bytes = h->owner};
-    op->caller.lk_owner = h->caller.lk_owner;
     list_hold(r, h);
+}
+
+/* Gives up a hold that was not taken: clears the mark, because nothing was changed. */
+static void
+hold_not_taken(struct hold *h, int err)
+{
+    if (h->locked)
+        (void)mark_and_unlock(h->ri->r, h);
+    hold_set_free(h, err);
+}
+
+/* Takes the lock and the marks, in the coroutine of the first writer. */
+static int
+hold_take(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
+{
+    struct grants g = {0};
+
+    hold_begin(op, inode, h);
+    op->caller.lk_owner = h->caller.lk_owner;
     int err = lock_and_mark(op, h);
 
     if (err) {
-        if (h->locked)
-            (void)mark_and_unlock(r, h); /* clears the mark: nothing was changed */
-        hold_set_free(h, err);
+        hold_not_taken(h, err);
         return err;
     }
     pthread_mutex_lock(&h->ri->lock);
@@ -546,6 +588,68 @@ hold_end_soon(struct hold *h)
     h->state = HOLD_ENDING;
     worker_post(&h->job);
 }
+
+/* ---- taking the lock with the CREATE of the file --------------------------------------------- */
+
+bool
+hold_created_begin(const struct op *op, struct inode *inode, struct hold *h)
+{
+    pthread_mutex_lock(&h->ri->lock);
+    bool is_free = h->state == HOLD_FREE;
+
+    if (is_free) {
+        h->state = HOLD_TAKING;
+        h->must_end = false;
+    }
+    pthread_mutex_unlock(&h->ri->lock);
+    if (is_free)
+        hold_begin(op, inode, h);
+    return is_free;
+}
+
+/* Returns an operation for the hold's own calls. The file is not open yet, so they go by gfid. */
+static struct op
+created_op(const struct op *op, const struct hold *h)
+{
+    return (struct op){.r = op->r, .inode = h->inode, .caller = h->caller};
+}
+
+void
+hold_created_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2])
+{
+    const struct marks m = {.inode = h->inode, .dirty.count[CHANGE_DATA] = 1};
+    const struct lock_entity e = entity_of(h);
+    const struct op own = created_op(op, h);
+
+    out[0].stk = lock_now_make(&own, i, &e);
+    out[1].stk = marks_call(&own, i, &m);
+}
+
+void
+hold_created_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark)
+{
+    struct op own = created_op(op, h);
+    struct grants g = {0};
+    int err = 0;
+
+    if (!take_joined(&own, h, lock, mark, &err) || err || !h->is_pinned) {
+        hold_not_taken(h, err);
+        return;
+    }
+    uint64_t delay_ms = kept_ms(h);
+
+    pthread_mutex_lock(&h->ri->lock);
+    h->state = HOLD_HELD;
+    admit_waiting(h, &g);
+    if (cds_list_empty(&h->writers) && must_hold_end(op->r, h))
+        hold_end_soon(h);
+    else if (cds_list_empty(&h->writers))
+        timer_start(&h->timer, delay_ms);
+    pthread_mutex_unlock(&h->ri->lock);
+    resume_granted(&g, NULL);
+}
+
+/* ---- joining a hold -------------------------------------------------------------------------- */
 
 bool
 hold_is_taken(struct hold *h)

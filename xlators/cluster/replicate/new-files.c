@@ -6,6 +6,10 @@
  *      the hold on data         is taken: lock and mark (hold.c)
  *      the hold on attributes   is taken while the write is under way
  *
+ * Bricks of kilnd get the lock and the mark with the CREATE, in one message, so that the first write waits
+ * for neither (hold.c says which states deaths leave). Then the hold is in the state TAKING before the file
+ * is there. A second program on this mount that finds the new name early and writes waits for the hold's end.
+ *
  * Each hold is taken only if the last new file of this set of replicas that was closed or changed needed
  * it, and only while no child is missing. A close releases unused holds; else they end as any hold does.
  * `lock-new-files off` takes each lock with the change that needs it.
@@ -20,6 +24,100 @@
 #include <fcntl.h>
 
 #include "xlators/cluster/replicate/replicate-internal.h"
+
+/* ---- CREATE with lock and mark --------------------------------------------------------------- */
+
+/* A CREATE, with the hold that is taken in its messages. */
+struct creation {
+    struct inode *inode;
+    struct hold *hold;
+};
+
+/* Returns whether the file, if it is new, is expected to be written. */
+static bool
+expects_write(const struct transaction *t)
+{
+    const struct op *op = t->op;
+    const struct replicate_conf *conf = xlator_conf(op->r->xl);
+    child_set all = op->r->all;
+
+    return conf->locks_new_files && conf->eager_lock && conf->post_op_delay_s && op->is_pinned &&
+           (op->stk->call.flags & O_ACCMODE) != O_RDONLY && atomic_load(&op->r->habits) & NEW_IS_WRITTEN &&
+           t->locked == all && !t->failed && atomic_load(&op->r->up) == all &&
+           fan_takes_joined(op->r->xl, all);
+}
+
+/* Takes the hold of the file to be made. Returns false if there is nothing to take. */
+static bool
+creation_begin(struct creation *c, const struct transaction *t)
+{
+    const struct op *op = t->op;
+    struct iatt asked = {.mode = S_IFREG};
+
+    if (!expects_write(t) || dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
+        return false;
+    c->inode = inode_link(op->r->xl->graph->inodes, NULL, NULL, &asked);
+    struct repl_inode *ri = c->inode ? repl_inode(op->r, c->inode) : NULL;
+
+    c->hold = ri && S_ISREG(c->inode->type) && hold_created_begin(op, c->inode, &ri->hold) ? &ri->hold : NULL;
+    if (!c->hold)
+        inode_unref(c->inode);
+    return c->hold;
+}
+
+/* Winds the messages. Returns 0, or -ENOMEM: none was wound. */
+static int
+creation_wind(const struct creation *c, const struct op *op, struct fan *const fans[3])
+{
+    struct fan_step steps[REPLICAS_MAX][3];
+    bool is_short = false;
+
+    for_each_child (i, op->r->all) {
+        hold_created_step(op, c->hold, i, &steps[i][1]);
+        steps[i][0].stk = op_fork(op, i);
+        for (unsigned k = 0; k < 3; k++) {
+            steps[i][k].fan = fans[k];
+            steps[i][k].always = false;
+            is_short |= !steps[i][k].stk;
+        }
+    }
+    for (unsigned k = 0; k < 3; k++)
+        fan_begin(fans[k]);
+    for_each_child (i, op->r->all) {
+        for (unsigned k = 0; k < 3 && is_short; k++) {
+            if (steps[i][k].stk)
+                call_stack_free(steps[i][k].stk);
+        }
+        if (!is_short)
+            fan_wind_joined(steps[i], 3, op->r->xl, i);
+    }
+    for (unsigned k = 0; k < 3; k++)
+        fan_wait(fans[k]);
+    return is_short ? -ENOMEM : 0;
+}
+
+int
+transaction_create(struct transaction *t, struct fan *f)
+{
+    struct op *op = t->op;
+    struct creation c;
+    struct fan lock, mark;
+
+    if (!creation_begin(&c, t))
+        return transaction_ask(t, f, fan_fork, NULL);
+    int err = creation_wind(&c, op, (struct fan *const[]){f, &lock, &mark});
+
+    hold_created_end(op, c.hold, &lock, &mark);
+    if (!err)
+        err = fan_ask_rest(f, op, fan_fork, NULL);
+    if (!fan_done(f))
+        inode_forget(c.inode); /* it was linked before the object was there */
+    inode_unref(c.inode);
+    t->is_for_nothing = err != 0;
+    return err;
+}
+
+/* ---- new objects ----------------------------------------------------------------------------- */
 
 /* Afterwards op->inode and op->file are the new file's. */
 void

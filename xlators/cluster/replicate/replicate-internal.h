@@ -210,8 +210,9 @@ void fan_wind(struct fan *f, const struct op *op, unsigned i, struct call_stack 
 typedef struct call_stack *(*fan_call_fn)(const struct op *op, unsigned i, const void *arg);
 /* Copies the caller's call. */
 struct call_stack *fan_fork(const struct op *op, unsigned i, const void *unused);
-/* fan_send() and fan_press() of the operation's calls. */
+/* fan_send(), fan_send_rest() and fan_press() of the operation's calls. */
 int fan_ask(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
+int fan_ask_rest(struct fan *f, const struct op *op, fan_call_fn make, const void *arg);
 void fan_insist(struct fan *f, const struct op *op, child_set to, fan_call_fn make, const void *arg);
 /* Returns the errno (positive) that stands for all failures; 0: no call has failed. */
 int fan_errno(const struct fan *f);
@@ -314,6 +315,9 @@ int transaction_begin_held(struct transaction *t, child_set locked);
 /* Sends the operation's calls to all locked children that have not failed. Returns 0; -ENOMEM: no call has
  * gone out. */
 int transaction_ask(struct transaction *t, struct fan *f, fan_call_fn make, const void *arg);
+/* Does the same for the CREATE of a new file, with the file's lock and mark in the same messages where the
+ * file is expected to be written: new-files.c. */
+int transaction_create(struct transaction *t, struct fan *f);
 /* Decides from the replies which children have failed. Returns 0, or the -errno that the operation fails
  * with. */
 int transaction_judge(struct transaction *t, struct fan *f,
@@ -375,6 +379,15 @@ struct hold_outcome {
 /* Removes the writer from the hold. With `waits`, waits for the end of the hold and returns 0 or the -errno
  * of its marks. */
 int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
+/* For the CREATE of the file: takes the file's free hold, whose lock and mark go behind the CREATE in the
+ * same message to each child. Returns false if the hold is not free. After true: hold_created_step() for each
+ * child, and hold_created_end() after the replies. */
+bool hold_created_begin(const struct op *op, struct inode *inode, struct hold *h);
+/* Sets the two steps behind the CREATE, of the fans `lock` and `mark`. A call is NULL: out of memory. */
+void hold_created_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2]);
+/* Keeps the hold for the first write if all children have lock and mark, and else gives back the locks and
+ * marks of single children. The fans have their replies; this frees them. */
+void hold_created_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark);
 /* Returns for how many milliseconds the lock on a folder's names is kept after the last change of a name. */
 uint64_t names_kept_ms(const struct replicate *r);
 /* Returns whether a coroutine has, takes or releases the lock. */

@@ -2,7 +2,8 @@
 /* The lives of new files and folders, whose locks are taken before the first change needs them: files are
  * made, written, changed and closed several times in turn, so that the layer expects each next change. Each
  * life with a fault at each of its calls, with each allocation failing, and with options that switch the
- * locks off. */
+ * locks off; on bricks with and without joined calls. With joined calls a CREATE takes the file's lock and
+ * mark in the same message: the mount, or a brick, dies before and after each call of the message. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -89,6 +90,7 @@ run_lives(unsigned n, const struct fault *f, int64_t starve_at)
     char options[256];
 
     scene_clear(shape->count, shape->has_arbiter);
+    scene.takes_sequences = n / 2 % 2;
     store_make_all("/d", S_IFDIR | 0755, 2, NULL);
     snprintf(options, sizeof options, "%s%s", shape->has_arbiter ? " option arbiter-count 1\n" : "",
              option_sets[n / REPLICA_SHAPES % OPTION_SETS]);
@@ -144,6 +146,160 @@ START_TEST(lives_of_new_files_survive_lack_of_memory)
 }
 END_TEST
 
+/* ---- CREATE with lock and mark --------------------------------------------------------------- */
+
+/* Begins a mount that has seen a new file written. */
+static void
+begin_expecting(const struct replica_shape *shape, bool takes_sequences)
+{
+    scene_clear(shape->count, shape->has_arbiter);
+    scene.takes_sequences = takes_sequences;
+    store_make_all("/d", S_IFDIR | 0755, 2, NULL);
+    replicas_begin(shape->has_arbiter ? " option arbiter-count 1\n" : "");
+    scene_lookup_all();
+    live(LIVES, 2);
+    scene_run(5000);
+}
+
+/* Makes a file; the fd stays open. */
+static int
+make_open(unsigned n, uint32_t flags)
+{
+    static char name[8];
+
+    snprintf(name, sizeof name, "n%u", n);
+    new_name = name;
+    new_number = (uint8_t)(50 + n);
+    new_flags = flags;
+    return scene_call(FOP_create, fill_new, 0);
+}
+
+static bool
+is_dirty(struct store *s, const char *path)
+{
+    struct stored_object *o = store_find(s, path);
+    struct stored_xattr *x = o ? store_xattr(o, "trusted.afr.dirty") : NULL;
+    struct changelog c = {{0}};
+
+    changelog_get(&c, x ? x->bytes : NULL, x ? x->len : 0);
+    return c.count[CHANGE_DATA];
+}
+
+START_TEST(a_create_takes_lock_and_mark_in_its_message)
+{
+    begin_expecting(&replica_shapes[0], true);
+    scene_arm(NULL, 0);
+    scene.sequences = 0;
+    ck_assert_int_eq(make_open(1, O_RDWR | O_CREAT | O_EXCL), 0);
+    ck_assert_uint_eq(scene.sequences, scene.count);
+    for (unsigned i = 0; i < scene.count; i++)
+        ck_assert(is_dirty(&scene.store[i], "/d/n1"));
+    scene_arm(NULL, 0);
+    ck_assert_int_eq(scene_call(FOP_writev, fill_change, 0), 12);
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], scene.count); /* the write alone */
+    fd_unref(scene.fd);
+    scene.fd = NULL;
+    scene_run(5000);
+    ck_assert_uint_eq(store_locks(), 0);
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
+/* As a lie: opens the file that another client has made under this name. */
+static void
+open_present(unsigned child, struct call_stack *stk, int *ret)
+{
+    struct stored_object *o = stk->call.fop == FOP_create ? store_find(&scene.store[child], "/d/n1") : NULL;
+    struct inode *inode = o && *ret == -EEXIST ? inode_link(scene.graph->inodes, NULL, NULL, &o->stat) : NULL;
+
+    if (!inode)
+        return;
+    *ret = 0;
+    stk->reply.stat = o->stat;
+    stk->reply.fd = fd_new(inode, NULL, stk->call.flags, false);
+    inode_unref(inode);
+}
+
+START_TEST(a_create_that_opens_another_file_leaves_that_file_unmarked)
+{
+    begin_expecting(&replica_shapes[0], true);
+    store_make_all("/d/n1", S_IFREG | 0644, 77, "others");
+    scene.sequences = 0;
+    scene.lie = open_present;
+    ck_assert_int_eq(make_open(1, O_RDWR | O_CREAT), 0);
+    ck_assert_uint_eq(scene.sequences, scene.count);
+    ck_assert_uint_eq(scene.stat.gfid.b[15], 77);
+    ck_assert_uint_eq(store_locks(), 0);
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
+/* Runs CREATE, write and close with a fault, and then a new mount that heals. Returns whether the fault has
+ * struck. */
+static bool
+die_in_creation(const struct replica_shape *shape, const struct fault *f)
+{
+    begin_expecting(shape, true);
+    scene_arm(f, 1);
+    live(1, 2);
+    bool has_struck = scene.fault[0].has_struck;
+    bool has_died = scene.is_cut;
+
+    scene_run(5000);
+    if (has_died) {
+        scene_end();
+        scene.takes_sequences = true;
+        replicas_begin(shape->has_arbiter ? " option arbiter-count 1\n" : "");
+        scene_lookup_all();
+    }
+    if (store_locks())
+        finding_add("locks are left: %s", store_locks_text());
+    replica_heal_all();
+    if (copies_difference())
+        finding_add("after the heal %s", copies_difference());
+    else if (counters_left())
+        finding_add("after the heal %s", counters_left());
+    scene_end();
+    return has_struck;
+}
+
+/* Returns the number of faults that have struck. */
+static unsigned
+die_at_each_call(const struct replica_shape *shape, unsigned child, enum fault_kind kind)
+{
+    unsigned struck = 0;
+
+    for (unsigned at = 0; at < 10 * shape->count; at++) {
+        struct fault f = {.child = child, .at = at, .kind = kind, .err = EIO};
+
+        snprintf(run_text, sizeof run_text, "%u copies: c%u fault %u at call %u", shape->count, child, kind,
+                 at);
+        struck += die_in_creation(shape, &f);
+    }
+    return struck;
+}
+
+START_TEST(a_death_in_a_creation_leaves_a_state_that_heals)
+{
+    unsigned struck = 0;
+
+    findings = 0;
+    for (unsigned s = 0; s < REPLICA_SHAPES; s++) {
+        const struct replica_shape *shape = &replica_shapes[s];
+
+        for (unsigned n = 0; n < FAULT_KINDS * (shape->count + 1); n++) {
+            unsigned child = n / FAULT_KINDS < shape->count ? n / FAULT_KINDS : ANY_CHILD;
+
+            struck += die_at_each_call(shape, child, (enum fault_kind)(n % FAULT_KINDS));
+        }
+    }
+    ck_assert_uint_gt(struck, 400);
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -153,6 +309,9 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, lives_of_new_files_survive_faults);
     tcase_add_test(t, lives_of_new_files_survive_lack_of_memory);
+    tcase_add_test(t, a_create_takes_lock_and_mark_in_its_message);
+    tcase_add_test(t, a_create_that_opens_another_file_leaves_that_file_unmarked);
+    tcase_add_test(t, a_death_in_a_creation_leaves_a_state_that_heals);
     suite_add_tcase(s, t);
     return s;
 }
