@@ -84,3 +84,13 @@ EOS
     rm -rf "$a/d"
     no_block_left "round $i: a mount that died while it removed files leaves no block"
 done
+
+# Both mounts die while one of them has a removed file open. A new mount sweeps although no name is left to look up.
+cp "$T/data" "$a/f"
+exec 7<>"$b/f"
+rm "$a/f"
+mount_kill "$a"
+mount_kill "$b"
+is "$(blocks)" 6 "the blocks and the marker of a removed file stay when all mounts die"
+mount_kiln v "$a"
+no_block_left "a new mount removes them before its first call"

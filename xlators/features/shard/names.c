@@ -37,8 +37,6 @@ shard_looked_up(struct frame *f, struct call_stack *stk)
     struct shard *s = f->xl->private;
     struct fop_reply *r = &stk->reply;
 
-    if (r->op_ret >= 0 && !atomic_exchange(&s->has_begun, true))
-        shard_sweep(s);
     if (r->op_ret < 0 || !S_ISREG(r->stat.mode))
         return XL_PASS;
     struct inode *inode = shard_inode_of(s, &r->stat);

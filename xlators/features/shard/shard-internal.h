@@ -46,7 +46,6 @@ struct shard {
     struct inode *dir;    /* /.shard: a reference; NULL: not known to exist */
     struct inode *markers; /* /.shard/.remove_me, in the same way */
     bool is_sweeping, wants_sweep;
-    atomic_bool has_begun;   /* the first sweep was started */
     atomic_bool is_stopping;
     atomic_bool is_posted;   /* the job waits for a worker */
     _Atomic unsigned again_ms; /* delay of the next sweep after one that has left a marker */

@@ -241,6 +241,16 @@ shard_fd_closed(struct xlator *xl, struct fd *fd)
         shard_tell_time(s, fd->inode);
 }
 
+/* Begins the first sweep of a mount, and a sweep after an outage. The first sweep waits for no call, because
+ * a mount may never look up a name that exists. */
+static bool
+shard_event(struct xlator *xl, const struct layer_event *e)
+{
+    if (e->kind == EVENT_CHILD && (e->change == CHILD_UP || e->change == CHILD_SOME_UP))
+        shard_sweep(xl->private);
+    return false;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void
@@ -354,5 +364,6 @@ const struct xlator_type features_shard_xlator = {
     .drained = shard_drained,
     .inode_forget = shard_inode_forget,
     .fd_closed = shard_fd_closed,
+    .event = shard_event,
     .dump = shard_dump,
 };

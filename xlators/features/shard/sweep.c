@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The sweep: removes the shards of removed files, in the background. Every client sweeps, for all clients: at
- * the first lookup after mounting, after each removal of a file, when a removed file is closed here, and
- * every ten minutes. A sweep that had to leave a marker is repeated after a second, then after longer and
- * longer times.
+/* The sweep: removes the shards of removed files, in the background. Every client sweeps, for all clients:
+ * when it has connected to its subvolumes and when a lost subvolume returns, after each removal of a file,
+ * when a removed file is closed here, and every ten minutes. A sweep that had to leave a marker is repeated
+ * after a second, then after longer and longer times.
  *
  * For each marker in /.shard/.remove_me:
  *
