@@ -51,6 +51,16 @@ xlator_brick_facts(const struct xlator *xl)
     return facts;
 }
 
+unsigned
+xlator_any_brick_facts(const struct xlator *xl)
+{
+    unsigned facts = atomic_load(&xl->brick_facts);
+
+    for (unsigned i = 0; i < xl->child_count; i++)
+        facts |= xlator_any_brick_facts(xl->children[i]);
+    return facts;
+}
+
 void
 xlator_tell(struct xlator *xl, struct layer_event e)
 {

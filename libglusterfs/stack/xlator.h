@@ -205,6 +205,8 @@ _Static_assert(offsetof(struct xlator, log) == 0 && offsetof(struct log_source, 
 
 /* The capabilities that all bricks below `xl` share; 0 until all have logged in. Any thread, no lock. */
 unsigned xlator_brick_facts(const struct xlator *xl);
+/* The capabilities that at least one brick below `xl` has announced. Any thread, no lock. */
+unsigned xlator_any_brick_facts(const struct xlator *xl);
 
 /* The layer's conf. Valid until the calling fop function or callback returns: fetch it again after being
  * parked. (Workers and timers run layers inside an RCU read section.) */

@@ -4,7 +4,7 @@
 # A client dies in a rename that replaces a file of another subvolume, after the LINK or after the RENAME. The new name then
 # hides another file's name on a brick. kiln-mount settles the name when it is looked up or its folder is listed, also after
 # a restart of the brick, and a mount that begins settles all such names: once the name is removed, it does not come back.
-# Complete renames leave no notes on the bricks.
+# Complete renames leave no notes on the bricks. Of a replicated subvolume, one brick with the note is enough.
 #
 # A client dies after it has renamed a folder on one subvolume only. The name that is looked up first becomes the folder's
 # name on all subvolumes, and the folder has no second name.
@@ -50,8 +50,9 @@ at() { # BRICK
     echo "${daemon_port[${brick_daemon[${bricks[$1]}]}]}:${bricks[$1]}"
 }
 
+subvolume= # of the renamed file; v-client-$source if empty
 dead_rename() { # STEP
-    PYTHONPATH=$tests_dir/wire python3 -B "$tests_dir/distribute/dead_rename.py" "v-client-$source" "$1" f "$old" "$new" \
+    PYTHONPATH=$tests_dir/wire python3 -B "$tests_dir/distribute/dead_rename.py" "${subvolume:-v-client-$source}" "$1" f "$old" "$new" \
         "$(at "$source")" "$(at "$hashed")"
 }
 
@@ -203,3 +204,31 @@ for first in old new; do
     done
 done
 t_here "the volume is unmounted" mount_end "$mnt"
+
+# ---- a brick of a replicated subvolume is down when the next mount begins
+volume_new w 2x2
+volume_start w
+read -ra bricks <<<"${volume_bricks[w]}"
+mount_kiln w "$mnt" --attribute-timeout=0 --entry-timeout=0
+mkdir "$mnt/f"
+source=1 hashed=2 subvolume=w-replicate-0
+name_on "$source"
+old=$REPLY
+name_on "$hashed"
+new=$REPLY
+echo renamed >"$mnt/f/$old"
+echo replaced >"$mnt/f/$new"
+t_here "replicated: unmounted before the rename" mount_end "$mnt"
+daemon_kill "${brick_daemon[${bricks[0]}]}"
+dead_rename link
+is "$(notes | wc -l)" 2 "replicated: the live brick has the two notes"
+mount_kiln w "$mnt" --attribute-timeout=0 --entry-timeout=0
+t "replicated: a mount without the dead brick settles the name" wait_for 60 "the notes to go" notes_are_gone
+t_not "replicated: the second name is gone from the live brick" test -e "${bricks[1]}/f/$new"
+mv "$mnt/f/$old" "$mnt/f/later"
+daemon_start "${brick_daemon[${bricks[0]}]}"
+is "$(cat "$mnt/f/$new")" replaced "replicated: the new name leads to the replaced file"
+rm "$mnt/f/$new"
+t "replicated: the removed name does not come back" has_no_name "$new"
+is "$(stat -c %h "$mnt/f/later")" 1 "replicated: the file has one name"
+t_here "the replicated volume is unmounted" mount_end "$mnt"

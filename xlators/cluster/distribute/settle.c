@@ -30,10 +30,12 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
+/* One brick of a replicated subvolume is enough: the other bricks may be down since this client began, or
+ * stock bricks, which ignore the keys. */
 bool
 settle_has_notes(const struct op *o, unsigned child)
 {
-    return o->d->count > 1 && (xlator_brick_facts(o->d->child[child].xl) & BRICK_NAME_NOTES);
+    return o->d->count > 1 && (xlator_any_brick_facts(o->d->child[child].xl) & BRICK_NAME_NOTES);
 }
 
 const char *
