@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # A brick that dies while it creates an object leaves the object empty and without a gfid. While the brick is away, a mount removes the
-# name, or makes an object of another kind under it. When the brick is back, a mount that heals removes the brick's object, so that the
+# name or its folder, or makes an object of another kind under it. When the brick is back, a mount that heals removes the brick's object, so that the
 # folder becomes the same on all replicas. A file without a gfid that holds data is left alone, because no client made it. The stock
 # self-heal daemon can remove the brick's objects, too.
 
@@ -64,11 +64,14 @@ for count in 2 3; do
     mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
     volfile_heal=
     wait_for 60 "all bricks" children_up "$count"
-    mkdir "$mnt/d"
+    mkdir -p "$mnt/d/gone-tree"
     daemon_kill "${brick_daemon[${bricks[last]}]}"
     wait_for 60 "the mount to know it" children_up "$last"
     touch "${bricks[last]}/d/"{gone-file,file-then-folder}
-    mkdir "${bricks[last]}/d/"{gone-folder,folder-then-file}
+    mkdir "${bricks[last]}/d/"{gone-folder,folder-then-file,gone-tree/folder}
+    touch "${bricks[last]}/d/gone-tree/file"
+    mkfifo "${bricks[last]}/d/gone-tree/fifo"
+    rmdir "$mnt/d/gone-tree"
     touch "$mnt/d/gone-file" && rm "$mnt/d/gone-file"
     mkdir "$mnt/d/gone-folder" && rmdir "$mnt/d/gone-folder"
     mkdir "$mnt/d/file-then-folder"

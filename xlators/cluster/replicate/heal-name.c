@@ -48,7 +48,7 @@ struct behind {
 
 /* ---- looking the name up --------------------------------------------------------------------- */
 
-static struct call_stack *
+struct call_stack *
 heal_lookup_make(const struct heal *h, unsigned i, struct inode *dir, const char *name)
 {
     struct call_stack *stk = heal_name_call(h, FOP_lookup, i, dir, name);
@@ -111,23 +111,28 @@ set_gfid_on(const struct heal *h, const struct behind *b, unsigned i)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-/* Sets a gfid of its own on child i's object, so that calls reach it. A brick that dies while it creates an
- * object leaves the object empty and without a gfid. An object that holds data came to the brick some other
- * way, and a heal does not remove it (EIO). */
+int
+heal_give_gfid(const struct heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *stat)
+{
+    struct behind lone = {.dir = dir, .name = name};
+
+    if (S_ISREG(stat->mode) && stat->size)
+        return -EIO;
+    gfid_random(&stat->gfid);
+    lone.inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, stat);
+    int err = lone.inode ? set_gfid_on(h, &lone, i) : -ENOMEM;
+
+    inode_unref(lone.inode);
+    return err < 0 ? err : 0;
+}
+
 static int
 name_lone_object(const struct heal *h, struct behind *b, unsigned i)
 {
     struct iatt a = b->stat[i];
-    struct behind lone = *b;
+    int err = heal_give_gfid(h, i, b->dir, b->name, &a);
 
-    if (S_ISREG(a.mode) && a.size)
-        return -EIO;
-    gfid_random(&a.gfid);
-    lone.inode = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &a);
-    int err = lone.inode ? set_gfid_on(h, &lone, i) : -ENOMEM;
-
-    inode_unref(lone.inode);
-    if (err < 0)
+    if (err)
         return err;
     b->stat[i].gfid = a.gfid;
     b->nameless &= ~CHILD(i);

@@ -52,11 +52,12 @@ heal_look_by_gfid(const struct heal *h, unsigned i, struct inode *inode, struct 
     return ret == -ESTALE ? -ENOENT : ret < 0 ? ret : 0;
 }
 
-/* Reads the attributes of the object behind the name. 0, -ENOENT, -EIO if it has no gfid, or -errno. */
+/* Reads the attributes of the object behind the name. 0, -ENOENT, -ENODATA if the object has no gfid, or
+ * -errno. */
 static int
 lookup_by_name(const struct heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *out)
 {
-    struct call_stack *stk = heal_name_call(h, FOP_lookup, i, dir, name);
+    struct call_stack *stk = heal_lookup_make(h, i, dir, name);
 
     if (!stk)
         return -ENOMEM;
@@ -66,7 +67,7 @@ lookup_by_name(const struct heal *h, unsigned i, struct inode *dir, const char *
         *out = stk->reply.stat;
     call_stack_free(stk);
     if (ret >= 0 && gfid_is_null(&out->gfid))
-        return -EIO;
+        return -ENODATA;
     return ret == -ESTALE ? -ENOENT : ret < 0 ? ret : 0;
 }
 
@@ -369,13 +370,17 @@ heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iatt *st
     return lives;
 }
 
-/* Removes one name of a parked folder that is being removed: a living object is parked under its own gfid. */
+/* Removes one name of a parked folder that is being removed: a living object is parked under its own gfid. An
+ * object without a gfid, which a brick leaves when it dies while it creates the object, gets one, so that
+ * calls reach it. */
 static int
 take_out_of_parked(struct heal *h, unsigned i, struct inode *dir, const char *name)
 {
     struct iatt stat;
     int err = lookup_by_name(h, i, dir, name, &stat);
 
+    if (err == -ENODATA)
+        err = heal_give_gfid(h, i, dir, name, &stat);
     if (err)
         return err == -ENOENT ? 0 : err;
     if (S_ISDIR(stat.mode) || (stat.nlink <= 1 && lives_outside(h, i, &stat)))

@@ -116,6 +116,14 @@ bool heal_name_is_whole(struct heal *h, const char *name);
  * its entries. Returns 1: the children had different objects, and the name was mended; 0: no difference; or
  * -errno. */
 int heal_name_locked(struct heal *h, const char *name);
+/* A LOOKUP of the name on child i that also finds an object without a gfid: its gfid in the reply is null.
+ * NULL: no memory. */
+struct call_stack *heal_lookup_make(const struct heal *h, unsigned i, struct inode *dir, const char *name);
+/* Gives child i's object, which has no gfid, one of its own, so that calls reach the object. *stat holds its
+ * attributes and gets the gfid. A brick that dies while it creates an object leaves the object empty and
+ * without a gfid. An object that holds data came to the brick some other way, and a heal does not remove it:
+ * -EIO. Returns 0 or -errno. */
+int heal_give_gfid(const struct heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *stat);
 
 /* ---- heal-park.c ----------------------------------------------------------------------------- */
 
