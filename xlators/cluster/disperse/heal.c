@@ -2,7 +2,9 @@
 /* Shared functions of heals (heal.h), the heal of attributes, and the queue of background heals.
  *
  * Attributes: lock; owner, mode and xattrs of all children; the largest group of equal children wins and
- * needs K members; the others get the winner's attributes, and then its metadata version.
+ * needs K members; the others get the winner's attributes, and then its metadata version. Times
+ * (trusted.glusterfs.mdata) decide nothing: a brick merges them with its own, and keeps the later ones, so
+ * that a brick whose object was made by a heal may have later times for good. All get the latest times.
  *
  * An operation that meets a child that is up and behind puts the inode into the queue. At most
  * `background-heals` run at a time; an object beyond that is left to the next operation, or to the daemon. */
@@ -16,6 +18,9 @@
 #include "log/log.h"
 
 enum { EC_HEALER_PID = -6 }; /* pid of the self-heal daemon */
+/* The times of an object: a version byte, flags, then seconds and nanoseconds of three times. */
+#define TIMES_KEY "trusted.glusterfs.mdata"
+enum { TIMES_BYTES = 57, TIMES_AT = 9, TIME_BYTES = 16 };
 
 /* ---- a heal ---------------------------------------------------------------------------------- */
 
@@ -217,6 +222,7 @@ is_healed_xattr(const struct dict_pair *p)
                                       "trusted.gfid",
                                       "trusted.pgfid.",
                                       "trusted.glusterfs.volume-id",
+                                      TIMES_KEY,
                                       "security.selinux",
                                       "trusted.glusterfs.selinux",
                                       "trusted.glusterfs.quota.size",
@@ -328,6 +334,58 @@ set_attributes_on(const struct attributes *a, unsigned sink, unsigned source)
     return ret < 0 ? ret : set_xattrs_on(a, sink, a->list[source]->reply.dict);
 }
 
+static const struct dict_pair *
+times_on(const struct attributes *a, unsigned i)
+{
+    const struct dict_pair *p = dict_find_text(a->list[i]->reply.dict, TIMES_KEY);
+
+    return p && p->len == TIMES_BYTES && (p->type == DICT_PTR || p->type == DICT_UNTYPED) ? p : NULL;
+}
+
+static int
+set_times_on(const struct attributes *a, unsigned i, const unsigned char *times)
+{
+    struct call_stack *stk = ec_heal_call(a->h, FOP_setxattr, i);
+    struct dict *d = stk ? stk->call.dict = dict_new(&stk->arena) : NULL;
+    int err = d ? dict_set_text(d, TIMES_KEY, DICT_PTR, times, TIMES_BYTES) : -ENOMEM;
+
+    if (err) {
+        if (stk)
+            call_stack_free(stk);
+        return err;
+    }
+    int ret = ec_heal_send(a->h, i, stk);
+    return ret < 0 ? ret : 0;
+}
+
+/* Gives all children the latest of each time. */
+static int
+level_times(const struct attributes *a)
+{
+    unsigned char latest[TIMES_BYTES];
+    bool has_any = false;
+    int err = 0;
+
+    for_each_child (i, a->h->has) {
+        const struct dict_pair *p = times_on(a, i);
+
+        if (p && !has_any)
+            memcpy(latest, p->v.bytes, TIMES_BYTES);
+        for (unsigned at = TIMES_AT; p && at < TIMES_BYTES; at += TIME_BYTES) {
+            if (memcmp((const char *)p->v.bytes + at, latest + at, TIME_BYTES) > 0) /* big-endian */
+                memcpy(latest + at, (const char *)p->v.bytes + at, TIME_BYTES);
+        }
+        has_any |= p != NULL;
+    }
+    for_each_child (i, has_any ? a->h->has : 0) {
+        const struct dict_pair *p = times_on(a, i);
+        int ret = p && memcmp(p->v.bytes, latest, TIMES_BYTES) == 0 ? 0 : set_times_on(a, i, latest);
+
+        err = ret ? ret : err;
+    }
+    return err;
+}
+
 static int
 heal_attributes(struct attributes *a)
 {
@@ -352,6 +410,8 @@ heal_attributes(struct attributes *a)
             ret = ec_heal_add(h, i, h->op.inode, &c);
         err = ret ? ret : err;
     }
+    int times_err = level_times(a);
+    err = err ? err : times_err;
     return err ? err : ec_heal_clear_dirty(h, h->has, WORD_METADATA);
 }
 
