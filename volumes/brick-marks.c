@@ -10,6 +10,20 @@
 #include "fs/inode.h"
 #include "volumes/brick-call.h"
 
+/* A dispersed set has no accusations: the dirty mark makes the self-heal daemon compare the folder's
+ * names. */
+static int
+fill_dirty_mark(struct call_stack *stk)
+{
+    static const unsigned char count[16] = {[7] = 1, [15] = 1};
+
+    stk->call.fop = FOP_xattrop;
+    stk->call.flags = 1; /* add 64 bits */
+    stk->call.dict = dict_new(&stk->arena);
+    return stk->call.dict ? dict_set_text(stk->call.dict, "trusted.ec.dirty", DICT_PTR, count, sizeof count)
+                          : -ENOMEM;
+}
+
 /* Counts one pending change of metadata, one of entries and one of data. A folder has no data: the data
  * count makes the self-heal daemon compare all names of the folder, not only names in an index. */
 static int
@@ -38,7 +52,7 @@ put_marks(struct graph *g, const struct volume *v, unsigned knows, const bool *l
 {
     struct brick_call q = {0};
     struct call_stack *stk = brick_call_new(&q);
-    int err = stk ? fill_xattrop(stk, v, knows, lacks) : -ENOMEM;
+    int err = !stk ? -ENOMEM : v->redundancy ? fill_dirty_mark(stk) : fill_xattrop(stk, v, knows, lacks);
 
     if (err) {
         if (stk)

@@ -2,7 +2,8 @@
 /* brick-marks: makes a brick accuse other bricks of its set of lacking everything, in the way in which
  * replicating clients record missed changes: by counts of pending changes on the root folder, which also
  * put the folder into the brick's index (brick 7.1). The self-heal daemon repairs the root folder, marks
- * each object that it creates there as incomplete, and so heals the whole tree.
+ * each object that it creates there as incomplete, and so heals the whole tree. A brick of a dispersed set
+ * sets the dirty mark of the root folder instead, and accuses no brick.
  *
  * thread: any thread that is registered with RCU and may wait for a disk; not a worker.
  */

@@ -26,6 +26,8 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/brick-marks.h \
 	volumes/brick-plan.c \
 	volumes/brick-plan.h \
+	volumes/fragments.c \
+	volumes/fragments.h \
 	volumes/heal-pending.c \
 	volumes/heal-pending.h \
 	volumes/volumes.c \

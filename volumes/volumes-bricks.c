@@ -9,6 +9,9 @@
  * on these bricks since the drain began, and a client that calls a detached brick would get an error, or
  * would wait.
  *
+ * Everything is checked before the leaving bricks are detached, and again afterwards. A dispersed set needs K
+ * other bricks with the newest fragments of all objects (fragments.h), which record the new brick's lack.
+ *
  * A failure undoes the steps so far. The leaving bricks are detached first, so that their contents do not
  * change after the check, and so that the self-heal daemon does not find the old brick complete and remove
  * the marks. */
@@ -27,6 +30,7 @@
 #include "volumes/brick-marks.h"
 #include "volumes/brick-place.h"
 #include "volumes/brick-plan.h"
+#include "volumes/fragments.h"
 #include "volumes/heal-pending.h"
 #include "volumes/volume-task.h"
 #include "volumes/volumes-internal.h"
@@ -190,12 +194,14 @@ check_remaining(const struct brick_plan *plan, const struct volume *now, unsigne
     return why->err;
 }
 
-/* Refuses to replace an online brick that records changes which others missed. An offline brick is not
- * checked, because it is lost anyway. */
+/* Refuses to replace an online brick that records changes which others missed. An offline brick of a
+ * replicated set is not checked, because it is lost anyway. */
 static int
-check_replaced(const struct volume *now, unsigned brick, struct problem *why)
+check_replaced(const struct volume *now, unsigned brick, bool was_served, struct problem *why)
 {
-    long n = heal_pending_accused(now->bricks[brick].path);
+    if (now->redundancy)
+        return fragments_check_without(now, brick, why);
+    long n = was_served ? heal_pending_accused(now->bricks[brick].path) : 0;
 
     if (n <= 0)
         return 0;
@@ -220,7 +226,7 @@ check_leaving(const struct brick_plan *plan, const struct volume *now, const boo
         if (plan->is_fewer_replicas)
             err = check_remaining(plan, now, i, why);
         else if (is_replaced)
-            err = was_served && was_served[i] ? check_replaced(now, i, why) : 0;
+            err = check_replaced(now, i, was_served && was_served[i], why);
         else
             err = check_no_files(now->bricks[i].path, why);
         if (err)
@@ -243,6 +249,7 @@ static int
 mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
 {
     const struct volume *v = plan->fresh;
+    const unsigned needed = v->redundancy ? v->replica - v->redundancy : 1;
     unsigned told = 0;
 
     for (unsigned i = first; i < first + v->replica; i++) {
@@ -252,10 +259,11 @@ mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
             return why->err;
         told += !volume_is_arbiter(v, i);
     }
-    if (told > 0)
+    if (told >= needed)
         return 0;
-    problem_set(why, -EBUSY, "no online brick has the files for %s", v->bricks[first].path);
-    problem_expected(why, "at least one online brick of the set");
+    problem_set(why, -EBUSY, "%u online bricks have the files for the new bricks of the set of %s", told,
+                v->bricks[first].path);
+    problem_expected(why, "at least %u", needed);
     problem_type(why, "kiln volume start %s force", v->name);
     return why->err;
 }
@@ -277,13 +285,11 @@ mark_all(const struct brick_plan *plan, const struct volume *now, struct problem
 
 /* Changes the bricks of a started volume to those of the plan. Restores the old bricks after a failure. */
 static int
-exchange_bricks(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+exchange_bricks(const struct brick_plan *plan, const struct volume *now, const bool *was_served,
+                struct problem *why)
 {
     struct problem again;
-    bool was_served[VOLUME_BRICKS_MAX] = {false};
 
-    for (unsigned i = 0; i < now->brick_count; i++)
-        was_served[i] = plan->leaves[i] && is_served(now, i);
     brick_jobs_detach(now, plan->leaves);
     int err = check_leaving(plan, now, was_served, why);
     err = err ? err : mark_all(plan, now, why);
@@ -358,13 +364,16 @@ do_plan(struct entry *e, struct brick_plan *plan, struct problem *why)
 {
     const bool is_started = e->now->status == VOLUME_STARTED;
     const bool is_drained = volumes_removes_drained(plan, e->now);
+    bool was_served[VOLUME_BRICKS_MAX] = {false};
 
+    for (unsigned i = 0; i < e->now->brick_count; i++)
+        was_served[i] = plan->leaves[i] && is_served(e->now, i);
     /* Checks run first, so that a refused operation does not disturb clients. */
-    if (check_leaving(plan, e->now, NULL, why) || check_new_places(plan, why) ||
+    if (check_leaving(plan, e->now, was_served, why) || check_new_places(plan, why) ||
         make_places(plan, e->now, why))
         return why->err;
     int err = is_drained   ? brick_jobs_reconfigure(plan->fresh, e->now, volumes_prepare, why)
-              : is_started ? exchange_bricks(plan, e->now, why)
+              : is_started ? exchange_bricks(plan, e->now, was_served, why)
                            : check_leaving(plan, e->now, NULL, why);
     if (!err && (err = volumes_save(plan->fresh, e->now, why)) && is_started)
         restore_bricks(plan, e->now);
@@ -461,7 +470,9 @@ volumes_take_brick_down(const char *name, const char *path, struct problem *why)
     if (at < 0) {
         problem_set(why, -ENOENT, "%s is no brick of volume %s", path, name);
         problem_type(why, "kiln volume info %s", name);
-    } else if (volume_refuse_dispersed(e->now, "reset-brick", why)) {
+    } else if (*brick_host_own() && volume_refuse_dispersed(e->now, "reset-brick with a store", why)) {
+        (void)at;
+    } else if (e->now->redundancy && fragments_check_without(e->now, (unsigned)at, why)) {
         (void)at;
     } else if (e->now->replica == 1) {
         problem_set(why, -EINVAL, "volume %s is not replicated: the files of %s are nowhere else", name,

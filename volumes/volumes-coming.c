@@ -119,6 +119,8 @@ volumes_detach_leaving(struct entry *e, const struct brick_plan *plan, struct pr
         return 0;
     if (volumes_removes_drained(plan, now)) /* clients first follow the new volume */
         return volumes_check_leaving_here(now, plan, NULL, why);
+    if (volumes_check_leaving_here(now, plan, was_served, why)) /* a refusal does not disturb clients */
+        return why->err;
     brick_jobs_detach(now, was_served);
     return volumes_check_leaving_here(now, plan, was_served, why);
 }
