@@ -9,7 +9,8 @@
  *   file.c      open files, positions, locks         io.c        data, synchronous and asynchronous
  *   names.c     names, the working directory         attr.c      attributes
  *   xattr.c     extended attributes                  dir.c       directories
- *   object.c    objects without paths, handles       upcall.c    news of other clients' changes
+ *   object.c    objects without paths, handles       acl.c       ACLs of objects
+ *   upcall.c    news of other clients' changes
  *   refused.c   names of calls that are not built
  *
  * A request is a coroutine, as in mount/fuse:
@@ -83,6 +84,8 @@ struct glfs {
     char *text;          /* the newest volfile, not parsed yet; NULL: none */
     size_t text_bytes;
     struct volfile_digest digest; /* of the newest volfile that the graph has taken over */
+    char *used;                   /* the text of that volfile; NULL: the volume has no graph */
+    size_t used_bytes;
     int failure;         /* -errno of the first failure to get a volfile; 0: none */
     bool has_news, is_refused, is_up;
     uint32_t upcall_events;       /* bits that the program has registered for */

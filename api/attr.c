@@ -48,8 +48,8 @@ api_statx_of(const struct glfs *fs, const struct iatt *a, struct glfs_stat *out)
         .blocks = a->blocks,
         .rdev_major = (uint32_t)(a->rdev >> 32),
         .rdev_minor = (uint32_t)a->rdev,
-        .dev_major = major(fs->dev),
-        .dev_minor = minor(fs->dev),
+        .dev_major = (uint32_t)(fs->dev >> 32),
+        .dev_minor = (uint32_t)fs->dev,
         .blksize = API_BLOCK_BYTES,
         .nlink = a->nlink,
         .uid = a->uid,
@@ -166,6 +166,22 @@ glfs_fstat(struct glfs_fd *fd, struct stat *st)
     if (api_fstat(fd, &a) < 0)
         return -1;
     api_stat_of(fd->fs, &a, st);
+    return 0;
+}
+
+GFAPI int
+glfs_statx(struct glfs *fs, const char *path, unsigned mask, struct glfs_stat *out)
+{
+    const unsigned reserved = 1u << 31;
+    struct iatt a;
+
+    if (mask & reserved) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (api_stat_path(fs, NULL, path, PLACE_FOLLOW, &a) < 0)
+        return -1;
+    api_statx_of(fs, &a, out);
     return 0;
 }
 
@@ -396,4 +412,53 @@ glfs_futimens(struct glfs_fd *fd, const struct timespec times[2])
     int32_t valid = take_times(times, &set);
 
     return valid < 0 ? -1 : set_file(fd, valid, &set);
+}
+
+/* Translates the attributes that glfs_setattr() can set. As with GlusterFS's library, others are ignored, the
+ * size too. Returns the bits. */
+static int32_t
+statx_bits(const struct glfs_stat *st, struct iatt *set)
+{
+    enum { STATX_BIT_MODE = 0x2, STATX_BIT_UID = 0x8, STATX_BIT_GID = 0x10 };
+    enum { STATX_BIT_ATIME = 0x20, STATX_BIT_MTIME = 0x40 };
+    const struct timespec *at = &st->atime, *mt = &st->mtime;
+
+    *set = (struct iatt){.mode = st->mode & 07777,
+                         .uid = st->uid,
+                         .gid = st->gid,
+                         .atime = at->tv_sec,
+                         .atime_nsec = (uint32_t)at->tv_nsec,
+                         .mtime = mt->tv_sec,
+                         .mtime_nsec = (uint32_t)mt->tv_nsec};
+    return (st->mask & STATX_BIT_MODE ? SETATTR_MODE : 0) | (st->mask & STATX_BIT_UID ? SETATTR_UID : 0) |
+           (st->mask & STATX_BIT_GID ? SETATTR_GID : 0) | (st->mask & STATX_BIT_ATIME ? SETATTR_ATIME : 0) |
+           (st->mask & STATX_BIT_MTIME ? SETATTR_MTIME : 0);
+}
+
+GFAPI int
+glfs_setattr(struct glfs *fs, const char *path, struct glfs_stat *st, int follow)
+{
+    struct iatt set;
+
+    if (!st || !path) {
+        errno = EINVAL;
+        return -1;
+    }
+    int32_t valid = statx_bits(st, &set);
+
+    return set_path(fs, path, follow ? PLACE_FOLLOW : 0, valid, &set);
+}
+
+GFAPI int
+glfs_fsetattr(struct glfs_fd *fd, struct glfs_stat *st)
+{
+    struct iatt set;
+
+    if (!fd || !st) {
+        errno = EINVAL;
+        return -1;
+    }
+    int32_t valid = statx_bits(st, &set);
+
+    return set_file(fd, valid, &set);
 }

@@ -474,3 +474,16 @@ glfs_posix_lock(struct glfs_fd *fd, int cmd, struct flock *lock)
         *lock = whole;
     return ret;
 }
+
+/* Mandatory locks, which make reads and writes of other clients fail, are not built. */
+GFAPI int
+glfs_file_lock(struct glfs_fd *fd, int cmd, struct flock *lock, int mode)
+{
+    enum { LOCK_MODE_ADVISORY };
+
+    if (mode != LOCK_MODE_ADVISORY) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    return glfs_posix_lock(fd, cmd, lock);
+}

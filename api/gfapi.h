@@ -36,7 +36,8 @@ struct glfs_stat {
     struct timespec atime, btime, ctime, mtime;
     uint64_t ino, size, blocks;
     uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
-    uint32_t blksize, nlink, uid, gid, mode;
+    uint64_t blksize, nlink;
+    uint32_t uid, gid, mode;
 };
 
 /* The callbacks of asynchronous calls: called once, on a thread of the library, with errno set if `ret` is
@@ -57,6 +58,9 @@ GFAPI int glfs_unset_volfile_server(struct glfs *fs, const char *transport, cons
 GFAPI int glfs_set_volfile(struct glfs *fs, const char *path);
 /* Sets an option of the layers whose names match the pattern. After init: when the next volfile comes. */
 GFAPI int glfs_set_xlator_option(struct glfs *fs, const char *pattern, const char *key, const char *value);
+/* Copies the volfile that the volume uses. Returns `size`; or, if the buffer is too small, the number of
+ * missing bytes as a negative number. */
+GFAPI ssize_t glfs_get_volfile(struct glfs *fs, void *out, size_t size);
 /* The log file ("-": standard error; NULL: the default) and the level, 0 to 9; below 0: the default. A
  * process has one log file: the file of the volume that was initialised last. */
 GFAPI int glfs_set_logging(struct glfs *fs, const char *path, int level);
@@ -90,6 +94,8 @@ GFAPI off_t glfs_lseek(struct glfs_fd *fd, off_t offset, int whence);
 /* The owner of later locks of this object, at most 1024 bytes. */
 GFAPI int glfs_fd_set_lkowner(struct glfs_fd *fd, void *owner, int size);
 GFAPI int glfs_posix_lock(struct glfs_fd *fd, int cmd, struct flock *lock);
+/* The same with `mode` 0; other modes: ENOTSUP. */
+GFAPI int glfs_file_lock(struct glfs_fd *fd, int cmd, struct flock *lock, int mode);
 
 /* ---- data: io.c. `flags` is for the future: 0 ------------------------------------------------ */
 
@@ -188,6 +194,8 @@ GFAPI char *glfs_realpath_34(struct glfs *fs, const char *path, char *resolved);
 /* ---- attributes: attr.c ---------------------------------------------------------------------- */
 
 GFAPI int glfs_stat(struct glfs *fs, const char *path, struct stat *st);
+/* The same in the other form. The call gives all attributes, also those that `mask` does not name. */
+GFAPI int glfs_statx(struct glfs *fs, const char *path, unsigned mask, struct glfs_stat *out);
 GFAPI int glfs_lstat(struct glfs *fs, const char *path, struct stat *st);
 GFAPI int glfs_fstat(struct glfs_fd *fd, struct stat *st);
 GFAPI int glfs_access(struct glfs *fs, const char *path, int mode);
@@ -199,6 +207,9 @@ GFAPI int glfs_fchown(struct glfs_fd *fd, uid_t uid, gid_t gid);
 GFAPI int glfs_utimens(struct glfs *fs, const char *path, const struct timespec times[2]);
 GFAPI int glfs_lutimens(struct glfs *fs, const char *path, const struct timespec times[2]);
 GFAPI int glfs_futimens(struct glfs_fd *fd, const struct timespec times[2]);
+/* Set those attributes of st->mask that are mode, owner, group and times. */
+GFAPI int glfs_setattr(struct glfs *fs, const char *path, struct glfs_stat *st, int follow);
+GFAPI int glfs_fsetattr(struct glfs_fd *fd, struct glfs_stat *st);
 GFAPI int glfs_truncate(struct glfs *fs, const char *path, off_t size);
 GFAPI int glfs_statvfs(struct glfs *fs, const char *path, struct statvfs *out);
 
@@ -297,6 +308,15 @@ GFAPI int glfs_xreaddirplus_r(struct glfs_fd *fd, uint32_t flags, struct glfs_xr
 GFAPI struct stat *glfs_xreaddirplus_get_stat(struct glfs_xreaddirp_stat *x);
 GFAPI struct glfs_object *glfs_xreaddirplus_get_object(struct glfs_xreaddirp_stat *x);
 
+/* ---- ACLs: acl.c ----------------------------------------------------------------------------- */
+
+/* ACLs of libacl: the program frees the result with acl_free(3). `type`: ACL_TYPE_ACCESS or ACL_TYPE_DEFAULT
+ * of sys/acl.h. An object without an access ACL has the three entries of its mode, and a directory without a
+ * default ACL an ACL without entries. Setting a default ACL without entries removes the ACL. A call fails
+ * with ENOTSUP if the machine has no libacl.so.1. */
+GFAPI void *glfs_h_acl_get(struct glfs *fs, struct glfs_object *o, unsigned type);
+GFAPI int glfs_h_acl_set(struct glfs *fs, struct glfs_object *o, unsigned type, void *acl);
+
 /* ---- upcalls: upcall.c ----------------------------------------------------------------------- */
 
 struct glfs_upcall;       /* an event; freed by glfs_free() */
@@ -309,6 +329,12 @@ typedef void glfs_upcall_cbk(struct glfs_upcall *u, void *data);
  * the accepted events; unregister: the removed ones. A volume has one function. */
 GFAPI int glfs_upcall_register(struct glfs *fs, uint32_t events, glfs_upcall_cbk *fn, void *data);
 GFAPI int glfs_upcall_unregister(struct glfs *fs, uint32_t events);
+/* Always ENOSYS: bricks give no leases. */
+GFAPI int glfs_lease(struct glfs_fd *fd, void *lease, void *fn, void *data);
+GFAPI int glfs_h_lease(struct glfs *fs, struct glfs_object *o, void *lease);
+/* Of events that recall a lease, which there are none of: NULL and 0. */
+GFAPI struct glfs_object *glfs_upcall_lease_get_object(void *event);
+GFAPI uint32_t glfs_upcall_lease_get_lease_type(void *event);
 /* The oldest event since the first call. Returns 0 with *out NULL and errno ENOENT if there is none. */
 GFAPI int glfs_h_poll_upcall(struct glfs *fs, struct glfs_upcall **out);
 GFAPI struct glfs *glfs_upcall_get_fs(struct glfs_upcall *u);

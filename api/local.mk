@@ -4,6 +4,7 @@
 gfapidir = $(pkglibdir)
 gfapi_PROGRAMS = libgfapi.so.0
 libgfapi_so_0_SOURCES = \
+	api/acl.c \
 	api/api-internal.h \
 	api/attr.c \
 	api/dir.c \

@@ -3,9 +3,10 @@
  * program drops its data about the object. Without the option of the volume there are no upcalls, and the
  * registration succeeds nevertheless, as with GlusterFS.
  *
- * A program registers a function, or asks for the events one after the other; the events are kept for it from
- * its first question on, at most QUEUE_MAX of them: the oldest goes first. An event is one allocation, which
- * the program frees with glfs_free(). No lease is given (glfs_lease() is refused), so none is recalled.
+ * A program registers a function, or asks for the events one after the other. While a function is registered,
+ * the function gets all new events; else they are kept from the program's first question on, at most
+ * QUEUE_MAX of them: the oldest goes first. An event is one allocation, which
+ * the program frees with glfs_free(). No lease is given, so none is recalled.
  *
  * Threads: the registration and the queue are under the volume's lock. The function is called on a worker,
  * with the graph pinned, so glfs_fini() waits for it. */
@@ -34,6 +35,13 @@ struct glfs_upcall {
 
 /* ---- from the graph -------------------------------------------------------------------------- */
 
+/* The volume's lock is held. */
+static bool
+upcall_has_fn(const struct glfs *fs)
+{
+    return fs->upcall_fn && fs->upcall_events & UPCALL_EVENT_INVALIDATE;
+}
+
 static void
 call_back(struct worker_job *job)
 {
@@ -42,7 +50,7 @@ call_back(struct worker_job *job)
     struct graph *g = u->graph;
 
     pthread_mutex_lock(&fs->lock);
-    glfs_upcall_cbk *fn = fs->upcall_events & UPCALL_EVENT_INVALIDATE ? fs->upcall_fn : NULL;
+    glfs_upcall_cbk *fn = upcall_has_fn(fs) ? fs->upcall_fn : NULL;
     void *data = fs->upcall_data;
     pthread_mutex_unlock(&fs->lock);
     if (fn)
@@ -59,7 +67,7 @@ upcall_queue(struct glfs *fs, struct glfs_upcall *u)
     struct glfs_upcall *oldest = NULL;
 
     pthread_mutex_lock(&fs->lock);
-    bool is_queued = fs->is_polling;
+    bool is_queued = fs->is_polling && !upcall_has_fn(fs);
     if (is_queued) {
         cds_list_add_tail(&u->link, &fs->upcalls);
         if (++fs->upcall_count > QUEUE_MAX) {
@@ -79,7 +87,7 @@ api_upcall(struct graph *g, const struct gfid *gfid, uint32_t flags)
     struct glfs *fs = g->maker;
 
     pthread_mutex_lock(&fs->lock);
-    bool is_wanted = fs->is_polling || (fs->upcall_fn && fs->upcall_events & UPCALL_EVENT_INVALIDATE);
+    bool is_wanted = fs->is_polling || upcall_has_fn(fs);
     pthread_mutex_unlock(&fs->lock);
     struct glfs_upcall *u = is_wanted ? calloc(1, sizeof *u) : NULL;
 
@@ -212,3 +220,35 @@ UPCALL_WITHOUT(struct glfs_object, glfs_upcall_inode_get_pobject)
 UPCALL_WITHOUT(struct stat, glfs_upcall_inode_get_pstat)
 UPCALL_WITHOUT(struct glfs_object, glfs_upcall_inode_get_oldpobject)
 UPCALL_WITHOUT(struct stat, glfs_upcall_inode_get_oldpstat)
+
+/* ---- leases: refused, as by GlusterFS's library ----------------------------------------------- */
+
+GFAPI int
+glfs_lease(struct glfs_fd *fd, void *lease, void *fn, void *data)
+{
+    (void)fn;
+    (void)data;
+    errno = fd && lease ? ENOSYS : EINVAL;
+    return -1;
+}
+
+GFAPI int
+glfs_h_lease(struct glfs *fs, struct glfs_object *o, void *lease)
+{
+    errno = fs && o && lease ? ENOSYS : EINVAL;
+    return -1;
+}
+
+GFAPI struct glfs_object *
+glfs_upcall_lease_get_object(void *event)
+{
+    (void)event;
+    return NULL;
+}
+
+GFAPI uint32_t
+glfs_upcall_lease_get_lease_type(void *event)
+{
+    (void)event;
+    return 0;
+}

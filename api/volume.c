@@ -327,9 +327,38 @@ volume_parse_text(struct glfs *fs, const char *text, size_t bytes)
     return NULL;
 }
 
+/* Makes `text`, which the volume owns from now on, the volfile that glfs_get_volfile() copies. */
+static void
+volume_text_used(struct glfs *fs, char *text, size_t bytes)
+{
+    pthread_mutex_lock(&fs->lock);
+    char *old = fs->used;
+
+    fs->used = text;
+    fs->used_bytes = bytes;
+    pthread_mutex_unlock(&fs->lock);
+    free(old);
+}
+
+GFAPI ssize_t
+glfs_get_volfile(struct glfs *fs, void *out, size_t size)
+{
+    if (!fs || (!out && size))
+        return volume_fail(EINVAL);
+    pthread_mutex_lock(&fs->lock);
+    ssize_t ret = fs->used_bytes <= size ? (ssize_t)size : (ssize_t)size - (ssize_t)fs->used_bytes;
+    bool has_graph = fs->used != NULL;
+
+    if (has_graph && ret >= 0 && out)
+        memcpy(out, fs->used, fs->used_bytes);
+    pthread_mutex_unlock(&fs->lock);
+    return has_graph ? ret : volume_fail(ENOTCONN);
+}
+
 /* ---- following ------------------------------------------------------------------------------- */
 
-static void
+/* Returns whether the volume uses the volfile now. */
+static bool
 volume_change(struct glfs *fs, struct volfile *v)
 {
     const struct volfile_digest digest = volfile_digest(v);
@@ -349,7 +378,9 @@ volume_change(struct glfs *fs, struct volfile *v)
                   error);
     } else {
         fs->digest = digest;
+        return true;
     }
+    return false;
 }
 
 /* Returns the newest volfile; NULL: none is left, and the thread must not touch the volume any more. */
@@ -375,11 +406,13 @@ follow_volume(void *arg)
     size_t bytes;
 
     rcu_register_thread();
-    for (char *text; (text = next_volume_text(fs, &bytes)); free(text)) {
+    for (char *text; (text = next_volume_text(fs, &bytes));) {
         struct volfile *v = volume_parse_text(fs, text, bytes);
 
-        if (v)
-            volume_change(fs, v);
+        if (v && volume_change(fs, v))
+            volume_text_used(fs, text, bytes);
+        else
+            free(text);
     }
     rcu_unregister_thread();
     return NULL;
@@ -428,9 +461,11 @@ make_volume_graph(struct glfs *fs)
     char *text = volume_first_text(fs, &bytes, &err);
     struct volfile *v = text ? volume_parse_text(fs, text, bytes) : NULL;
 
-    free(text);
-    if (!v)
+    if (!v) {
+        free(text);
         return err ? err : -EINVAL;
+    }
+    volume_text_used(fs, text, bytes);
     fs->digest = volfile_digest(v);
     struct graph *g = graph_new(client_type_find, v, fs->volume, error, sizeof error);
     if (!g) {
@@ -498,6 +533,7 @@ volume_down(void *arg)
                       fs->volume, left);
         graph_free(g);
     }
+    volume_text_used(fs, NULL, 0);
     free(fs->text);
     fs->text = NULL;
     fs->failure = 0;

@@ -33,7 +33,7 @@ class Statx(ctypes.Structure):
                 ("atime", Timespec), ("btime", Timespec), ("ctime", Timespec), ("mtime", Timespec), ("ino", ctypes.c_uint64),
                 ("size", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("rdev_major", ctypes.c_uint32),
                 ("rdev_minor", ctypes.c_uint32), ("dev_major", ctypes.c_uint32), ("dev_minor", ctypes.c_uint32),
-                ("blksize", ctypes.c_uint32), ("nlink", ctypes.c_uint32), ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32),
+                ("blksize", ctypes.c_uint64), ("nlink", ctypes.c_uint64), ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32),
                 ("mode", ctypes.c_uint32), ("more", ctypes.c_uint8 * 64)]
 
 
@@ -219,6 +219,9 @@ def data(fs):
     show("the position of the copy", call("lseek", g, long(0), os.SEEK_CUR) in (0, 12))
     try_call("close", g)
     show("ftruncate", call("ftruncate", f, long(6), ctypes.byref(before), ctypes.byref(after)), before.size, after.size)
+    for st in before, after:
+        show("its attributes", hex(st.mask), st.nlink, st.uid, st.gid, oct(st.mode), st.rdev_major, st.rdev_minor, st.dev_major, st.dev_minor,
+             st.ino > 0, st.mtime.sec > 0)
     show("fsync", call("fsync", f, ctypes.byref(before), ctypes.byref(after)), after.size)
     show("fdatasync", call("fdatasync", f, None, None))
     st = Stat()
@@ -412,6 +415,83 @@ def callers(fs):
     look(fs, b"shared/effective")
 
 
+def acl_shown(acl):
+    """The ACL's text, of an address of libacl's object."""
+    if not isinstance(acl, int):
+        return acl
+    libacl.acl_to_any_text.restype = ctypes.c_char_p
+    numeric_ids = 8
+    return libacl.acl_to_any_text(pointer(acl), None, ctypes.c_char(b","), numeric_ids).decode()
+
+
+def acl_of(text):
+    libacl.acl_from_text.restype = pointer
+    return pointer(libacl.acl_from_text(text))
+
+
+def later_calls(fs):
+    """Calls of later versions: attributes of struct glfs_stat, ACLs of objects, leases, advisory locks, the volfile."""
+    global libacl
+    libacl = ctypes.CDLL("libacl.so.1")
+    f = call("creat", fs, b"later", os.O_RDWR, 0o644)
+    f = pointer(f)
+    st, look_st = Statx(), Stat()
+    st.mode, st.uid, st.gid, st.size, st.nlink = 0o604, 5, 6, 100, 3
+    st.atime, st.mtime, st.ctime = Timespec(1000, 1), Timespec(2000, 2), Timespec(3000, 3)
+    for mask in 0x2, 0x8, 0x10, 0x20, 0x40, 0x84, 0x200, 0x800, 0, 0x7ff, 1 << 40:
+        st.mask = mask
+        st.mode = 0o604 if mask == 0x2 else 0o4640
+        show("setattr", hex(mask), call("setattr", fs, b"later", ctypes.byref(st), 0))
+        look(fs, b"later")
+        show("fsetattr", hex(mask), call("fsetattr", f, ctypes.byref(st)))
+        st.uid, st.gid = st.uid + 10, st.gid + 10
+        call("lstat", fs, b"later", ctypes.byref(look_st))
+        show("times", look_st.atime.sec if mask in (0x20, 0x7ff) else 0, look_st.mtime.sec if mask in (0x40, 0x7ff) else 0)
+    call("symlink", fs, b"later", b"later-link")
+    st.mask, st.uid = 0x8, 77
+    for follow in 0, 1:
+        show("setattr of a link", call("setattr", fs, b"later-link", ctypes.byref(st), follow))
+        look(fs, b"later-link", "lstat")
+        look(fs, b"later")
+    show("setattr", call("setattr", fs, b"none", ctypes.byref(st), 0), call("setattr", fs, b"later", None, 0), call("fsetattr", f, None))
+    show("statx", call("statx", fs, b"none", 0x7ff, ctypes.byref(st)), call("statx", fs, b"later", 0x80000000, ctypes.byref(st)),
+         call("statx", fs, b"later", 0x7ff, ctypes.byref(st)))
+    call("chmod", fs, b"later", 0o640)
+    call("mkdir", fs, b"later-dir", 0o751)
+    file, folder = (pointer(call("h_lookupat", fs, None, directory_of_part + name, None, 0)) for name in (b"/later", b"/later-dir"))
+    api.glfs_h_acl_get.restype = pointer
+    access, inherited, other = 0x8000, 0x4000, 5
+
+    def get(o, kind):
+        ctypes.set_errno(0)
+        acl = api.glfs_h_acl_get(fs, o, kind)
+        return acl_shown(acl) if acl else errno.errorcode.get(ctypes.get_errno(), ctypes.get_errno())
+
+    for what, o in ("file", file), ("folder", folder):
+        for kind in access, inherited, other:
+            show("acl", what, kind, get(o, kind))
+        for kind, text in ((access, b"u::rw-,u:12:r-x,g::r--,g:34:-w-,g:7:r--,m::rwx,o::--x"), (access, b"u::rw-,g::r--,o::---"),
+                           (access, b"u::r--,u:4294967294:rw-,g::---,m::rw-,o::---"), (inherited, b"u::rwx,u:12:r-x,g::r-x,m::r-x,o::r-x"), (other, b"u::r--,g::r--,o::r--")):
+            show("acl set", what, kind, text.decode(), call("h_acl_set", fs, o, kind, acl_of(text)), get(o, kind))
+        show("acl set without entries", what, call("h_acl_set", fs, o, inherited, pointer(libacl_empty())), get(o, inherited))
+        show("acl set NULL", call("h_acl_set", fs, o, access, None))
+    lease = (ctypes.c_uint32 * 16)(2, 1, 7, 7, 7, 7)
+    show("lease", call("lease", f, lease, None, None), call("h_lease", fs, file, lease), call("h_lease", fs, None, lease))
+    lock = Flock(1, 0, 0, 10, 0)
+    show("file_lock", call("file_lock", f, 6, ctypes.byref(lock), 0))
+    text = ctypes.create_string_buffer(1 << 20)
+    api.glfs_get_volfile.restype = long
+    missing = -api.glfs_get_volfile(fs, None, size_t(0))
+    show("get_volfile", api.glfs_get_volfile(fs, text, size_t(100)) == 100 - missing, api.glfs_get_volfile(fs, text, size_t(1 << 20)),
+         len(text.value) == missing, text.value.startswith(b"volume "))
+    show("close", call("close", f))
+
+
+def libacl_empty():
+    libacl.acl_init.restype = pointer
+    return libacl.acl_init(1)
+
+
 def main():
     server, volume, directory, log = (a.encode() for a in sys.argv[1:5])
     for _ in range(20):  # GlusterFS's init fails while the bricks have just been started
@@ -436,7 +516,7 @@ def main():
     show("getcwd", text.value == b"/" + directory.strip(b"/"))
     global directory_of_part
     directory_of_part = directory
-    parts = [names_and_attributes, directories, data, xattrs, handles, callers]
+    parts = [names_and_attributes, directories, data, xattrs, handles, later_calls, callers]
     for part in parts if len(sys.argv) == 5 else [globals()[sys.argv[5]]]:
         show("----", part.__name__)
         part(fs)
