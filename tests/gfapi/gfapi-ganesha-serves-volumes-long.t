@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Debian's NFS-Ganesha exports a volume with Kiln's libgfapi: a client of libnfs writes, lists and reads files by NFS 4, the
-# files are right on the bricks, and NFS shows the changes of another client within 30 s. The script does not tell an upcall
-# from a refresh by Ganesha. Writing and reading work with bricks of GlusterFS, too, and with its library on these bricks.
+# files are right on the bricks. Ganesha keeps attributes for 600 s: with upcalls NFS shows another client's change at once,
+# and without upcalls (enable_upcall = false) NFS still shows the old size after the change. Writing and reading work with bricks of GlusterFS, too, and with its library on these bricks.
 # Covers: api/object.c, api/upcall.c, api/request.c, api/gfapi.map
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -16,14 +16,14 @@ mkdir -p /run/ganesha /var/lib/nfs/ganesha "$T/b"
 # The write of Debian's nfs-cp fails for 6,000 bytes, also with GlusterFS's library.
 head -c 3000 /dev/urandom >"$T/file"
 
-ganesha_start() { # LIBRARY SERVER
+ganesha_start() { # LIBRARY SERVER [UPCALLS]
     cat >"$T/ganesha.conf" <<CONF
 NFS_CORE_PARAM { Protocols = 4; Enable_NLM = false; Enable_RQUOTA = false; }
 NFSv4 { Graceless = true; RecoveryBackend = fs; }
 EXPORT {
     Export_Id = 1; Path = "/"; Pseudo = "/v"; Access_Type = RW; Squash = No_Root_Squash;
-    Disable_ACL = true; Protocols = 4; Transports = TCP; SecType = sys;
-    FSAL { Name = GLUSTER; Hostname = "$2"; Volume = "v"; }
+    Disable_ACL = true; Protocols = 4; Transports = TCP; SecType = sys; Attr_Expiration_Time = 600;
+    FSAL { Name = GLUSTER; Hostname = "$2"; Volume = "v"; enable_upcall = ${3:-true}; }
 }
 CONF
     rm -f "$T/log/ganesha.log"
@@ -49,6 +49,22 @@ works() { # WHAT
     is "$(nfs-ls "$(url '')" | awk '{ print $NF, $5 }')" "file 3000" "the list of $1 has the name and the size"
 }
 
+size_by_nfs() { # PATH
+    nfs-ls "$(url "${1%/*}")" | awk -v name="${1##*/}" '$NF == name { print $5 }'
+}
+
+size_is() { # PATH SIZE
+    [[ $(size_by_nfs "$1") == "$2" ]]
+}
+
+# Changes a file whose old size NFS has shown. The caller looks for the new size.
+change_by_mount() { # FILE
+    echo old >"$T/mnt/dir/$1"
+    t "NFS shows the size of $1" wait_for 30 "the file" size_is "dir/$1" 4
+    echo longer >"$T/mnt/dir/$1"
+    is "$(stat -c %s "$T/b/v-0/dir/$1" "$T/b/v-1/dir/$1" | xargs)" "7 7" "the bricks have the new size of $1"
+}
+
 seen_by_nfs() {
     [[ $(nfs-cat "$(url "$1")" 2>/dev/null) == "$2" ]]
 }
@@ -69,9 +85,15 @@ if [[ $BRICKD == kiln ]]; then
     t "NFS shows the other client's change" wait_for 30 "the change" seen_by_nfs dir/other "second, longer"
     mv "$T/mnt/dir/other" "$T/mnt/dir/renamed"
     t "NFS shows the other client's rename" wait_for 30 "the name" seen_by_nfs dir/renamed "second, longer"
+    change_by_mount with-upcalls
+    t "with upcalls NFS shows the new size, although attributes are kept for 600 s" wait_for 60 "the size" size_is dir/with-upcalls 7
+    ganesha_end
+    t_here "NFS-Ganesha exports the volume without upcalls" ganesha_start with_kiln localhost false
+    change_by_mount without-upcalls
+    is "$(size_by_nfs dir/without-upcalls)" 4 "without upcalls NFS shows the old size, so the part with upcalls tells upcalls from a refresh"
+    ganesha_end
     rm "$T/mnt/file"
     umount "$T/mnt"
-    ganesha_end
     front_stop
     rm -rf "$T/b"/*
 fi
