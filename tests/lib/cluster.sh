@@ -68,7 +68,7 @@ host_exec() {
     # shellcheck disable=SC2016
     exec nsenter --net="/run/netns/$host" unshare --mount --propagation private \
         bash -c 'set -e; mount --rbind "$1/srv" /srv
-            for dir in /usr/lib/ssl /etc/ssl /etc/kiln /var/lib/kiln /var/log/kiln /run; do [[ ! -d $1$dir ]] || mount --bind "$1$dir" "$dir"; done
+            for dir in /usr/lib/ssl /etc/ssl /etc/kiln /var/lib/kiln /var/log/kiln /run; do [[ ! -d $1$dir ]] || { mkdir -p "$dir"; mount --bind "$1$dir" "$dir"; }; done
             shift; exec "$@"' bash "$T/$host" "$@"
 }
 
