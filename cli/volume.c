@@ -300,8 +300,21 @@ volume_start(const struct verb *v, int argc, char **argv)
 
     if (argc > 1 && !is_forced)
         return usage(v, "'%s': expected force, or nothing", argv[1]);
-    return ask_and_say("volume-start", json_pack("{ss sb}", "name", argv[0], "force", (int)is_forced),
-                       "volume %s is started; mount it: kiln mount %s DIR", argv[0], argv[0]);
+    json_t *answer;
+    int status = ask("volume-start", json_pack("{ss sb}", "name", argv[0], "force", (int)is_forced), &answer);
+
+    if (status)
+        return status;
+    const char *without = json_string_value(json_object_get(answer, "without"));
+
+    if (kiln_options.is_json)
+        status = show_json(answer);
+    else if (without)
+        printf("volume %s is started, but not all of its bricks run: %s\n", argv[0], without);
+    else
+        printf("volume %s is started; mount it: kiln mount %s DIR\n", argv[0], argv[0]);
+    json_decref(answer);
+    return status;
 }
 
 static int

@@ -133,16 +133,20 @@ run_jobs(enum brick_op op, const struct volume *v, const bool *only, brick_prepa
     return jobs;
 }
 
-/* Puts the first failure into *why. Returns its error, or 0 if no job failed. */
+/* Puts all failures into *why. Returns the error of the first, or 0 if no job failed. */
 static int
 first_failure(const struct volume *v, const struct brick_job *jobs, int allowed, struct problem *why)
 {
+    int err = 0;
+
     for (unsigned i = 0; i < v->brick_count; i++) {
-        if (jobs[i].err && jobs[i].err != allowed)
-            return problem_set(why, jobs[i].err, "brick %s: %s", v->bricks[i].path,
-                               jobs[i].error ? jobs[i].error : strerror(-jobs[i].err));
+        if (!jobs[i].err || jobs[i].err == allowed)
+            continue;
+        err = err ? err : problem_set(why, jobs[i].err, "%s", "");
+        problem_also(why, "brick %s: %s", v->bricks[i].path,
+                     jobs[i].error ? jobs[i].error : strerror(-jobs[i].err));
     }
-    return 0;
+    return err;
 }
 
 int

@@ -369,6 +369,28 @@ to_started(struct volume *v, void *arg, struct problem *why)
     return 0;
 }
 
+/* Lets the hosts apply revision `at`, and puts the failures of all of them into *left. */
+static void
+start_on_hosts(const struct volume *v, int64_t at, struct problem *left)
+{
+    struct cluster_ask *asks = calloc(v->brick_count + 1, sizeof *asks);
+    json_t *args = json_pack("{ss sI}", "name", v->name, "at", (json_int_t)at);
+    unsigned count = asks && args ? cluster_hosts_of(v, asks) : 0;
+
+    problem_set(left, 0, "%s", "");
+    if (!count)
+        problem_no_memory(left);
+    cluster_ask_all(asks, count, "apply", args, CLUSTER_CHANGE_S);
+    for (unsigned i = 0; i < count; i++) {
+        if (asks[i].err)
+            problem_also(left, "host %s: %s", asks[i].host, asks[i].why.wrong);
+    }
+    left->err = 0;
+    cluster_asks_end(asks, count);
+    free(asks);
+    json_decref(args);
+}
+
 int
 cluster_start_volume(const char *name, bool is_forced, struct problem *why)
 {
@@ -378,11 +400,11 @@ cluster_start_volume(const char *name, bool is_forced, struct problem *why)
 
     if (err)
         return err;
-    err = apply_on_hosts(after, at, is_forced, why);
-    if (err && is_forced) {
-        log_event(LOG_ERROR, NULL, "cluster-brick-left-out", "volume %s: %s", name, why->wrong);
-        err = why->err = 0;
-    } else if (err) {
+    if (is_forced) {
+        start_on_hosts(after, at, why);
+        if (why->wrong[0])
+            log_event(LOG_ERROR, NULL, "cluster-brick-left-out", "volume %s: %s", name, why->wrong);
+    } else if ((err = apply_on_hosts(after, at, false, why))) {
         if (before->status != VOLUME_STARTED)
             take_back(before, at);
         problem_expected(why, "all bricks to start");

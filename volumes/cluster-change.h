@@ -30,6 +30,7 @@
 /* As the functions of volumes.h with the same names. */
 int cluster_create(struct volume *v, struct problem *why);
 int cluster_adopt(struct volume *v, struct problem *why);
+/* As volumes_start(). */
 int cluster_start_volume(const char *name, bool is_forced, struct problem *why);
 int cluster_stop_volume(const char *name, struct problem *why);
 int cluster_delete(const char *name, struct problem *why);

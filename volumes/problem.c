@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int
 problem_set(struct problem *p, int err, const char *fmt, ...)
@@ -35,6 +36,20 @@ problem_type(struct problem *p, const char *fmt, ...)
 
     va_start(ap, fmt);
     vsnprintf(p->type, sizeof p->type, fmt, ap);
+    va_end(ap);
+}
+
+void
+problem_also(struct problem *p, const char *fmt, ...)
+{
+    size_t used = strlen(p->wrong);
+    va_list ap;
+
+    used += (size_t)snprintf(p->wrong + used, sizeof p->wrong - used, "%s", used ? "; " : "");
+    if (used >= sizeof p->wrong)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(p->wrong + used, sizeof p->wrong - used, fmt, ap);
     va_end(ap);
 }
 

@@ -18,5 +18,7 @@ void problem_expected(struct problem *p, const char *fmt, ...) __attribute__((fo
 void problem_type(struct problem *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the problem "no memory". Returns -ENOMEM. */
 int problem_no_memory(struct problem *p);
+/* Adds to `wrong`, as far as there is room; "; " divides the texts. */
+void problem_also(struct problem *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

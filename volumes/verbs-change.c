@@ -284,8 +284,11 @@ verb_start(json_t *args, json_t **out, struct problem *why)
 
     if (verbs_get_args(args, why, "{s:s, s?b}", "name", &name, "force", &is_forced, NULL))
         return why->err;
-    *out = json_pack("{ss}", "name", name);
-    return changes()->start(name, is_forced != 0, why);
+    int err = changes()->start(name, is_forced != 0, why);
+
+    if (!err)
+        *out = json_pack("{ss ss*}", "name", name, "without", is_forced && why->wrong[0] ? why->wrong : NULL);
+    return err;
 }
 
 /* Runs `act` for verbs whose only argument is the name of a volume. */

@@ -412,20 +412,23 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
         problem_type(why, "kiln volume status %s", e->now->name);
         return why->err;
     }
-    int err = brick_jobs_attach(e->now, NULL, hooks.prepare, is_forced, why);
+    struct problem left = {0};
+    int err = brick_jobs_attach(e->now, NULL, hooks.prepare, is_forced, &left);
     if (err && !is_forced) {
+        *why = left;
         problem_expected(why, "all bricks to start");
         problem_type(why, "kiln volume start %s force   # starts without this brick", e->now->name);
         return err;
     }
     if (err)
-        log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s: %s", e->now->name, why->wrong);
+        log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s: %s", e->now->name, left.wrong);
     if (!was_started && set_status(e, VOLUME_STARTED, why)) {
         brick_jobs_detach(e->now, NULL);
         return why->err;
     }
     log_event(LOG_INFO, NULL, "volume-started", "volume %s", e->now->name);
     volumes_tell_changed(e->now->name);
+    problem_set(why, 0, "%s", err ? left.wrong : "");
     return 0;
 }
 

@@ -56,6 +56,8 @@ int volumes_create(struct volume *v, struct problem *why);
 /* Takes over a volume whose bricks exist, with any status but CREATING and STARTED. Consumes `v`. */
 int volumes_adopt(struct volume *v, struct problem *why);
 /* `is_forced`: continue without bricks that cannot be attached; on a started volume, retry missing bricks. */
+/* A forced start goes on without bricks that do not start: it returns 0, with their failures in why->wrong,
+ * which is empty if all bricks run. */
 int volumes_start(const char *name, bool is_forced, struct problem *why);
 int volumes_stop(const char *name, struct problem *why);
 /* The folders of the bricks stay unchanged. */

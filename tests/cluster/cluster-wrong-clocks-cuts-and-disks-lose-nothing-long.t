@@ -148,7 +148,7 @@ t_here "the second host returns with its old disk" skewed_start h2 --brick-root 
 t "it has the volumes of the store" wait_for 60 "the volumes" eval '[[ $(kiln_of h2 volume list | sort | xargs) == "v w" ]]'
 t "its brick is refused" grep -q "the disk of this brick was set back" "$T/log/kilnd-h2.log"
 t "the status shows the brick as offline" host_says h1 "^Brick h2:/srv/root/v .* N " volume status v
-t "a forced start goes on without the brick" kiln_of h2 volume start v force
+t "a forced start goes on without the brick, and says why" host_says h1 "host h2: brick /srv/root/v: the disk of this brick was set back" volume start v force
 t "the brick is offline still" host_says h1 "^Brick h2:/srv/root/v .* N " volume status v
 truth=$(printf 'new\nchanged\n0')
 mkdir "$T/fresh"

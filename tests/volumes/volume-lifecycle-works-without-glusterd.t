@@ -81,6 +81,15 @@ t "kiln unmounts the plain volume" kiln umount "$T/plain"
 t "kiln stops the plain volume" kiln volume stop plain
 is "$(kiln_json status plain | grep -c '"online":true' || true)" 0 "no brick of a stopped volume is served"
 t_not "a stopped volume cannot be mounted" front_mount plain "$T/plain"
+mv "$T/b/5" "$T/b/away"
+says() { # PATTERN CMD...: CMD succeeds and prints a line with the pattern
+    "${@:2}" >"$T/said" && grep "$1" "$T/said"
+}
+t "a forced start without a brick says which brick does not run, and why" \
+    says "not all of its bricks run: brick $T/b/5: .*No such file" kiln volume start plain force
+mv "$T/b/away" "$T/b/5"
+t "a forced start with all bricks says no such thing" says "plain is started; mount it" kiln volume start plain force
+kiln volume stop plain
 t "kiln deletes the stopped volume" kiln volume delete plain
 is "$(kiln list)" demo "kiln no longer lists the deleted volume"
 is "$(cat "$T/b/5/file")" two "the deleted volume's brick keeps its file"
