@@ -5,7 +5,8 @@
 # accused by pending marks and not healed. The good brick dies during a change, or refuses the change. The other
 # bricks have executed the change, but the change fails for the caller, at the latest in fsync or close, and these
 # bricks accuse no brick: the file is not in split-brain, and a heal makes all copies equal to the good copy. Changes
-# of names succeed nevertheless.
+# of names fail likewise with quorum. Of two replicas without quorum they succeed, and so they do if the arbiter, whose
+# names are good, makes them.
 # Covers: xlators/cluster/replicate/transaction.c, xlators/cluster/replicate/hold.c,
 # xlators/cluster/replicate/changelog.c
 
@@ -128,7 +129,9 @@ for vol in two early three arbiter; do
         fi
     done
     for kind in $names; do
-        refuses "$kind" done
+        [[ $vol == three ]] || refuses "$kind" done
+        [[ $vol != three ]] || refuses "$kind" EPERM
+        [[ $vol != three ]] || t_not "$vol: no brick accuses the good copy of $kind" is_accused "$kind"
     done
     shd_start "$vol"
     t "$vol: the heal completes" wait_for 240 "heal" nothing_pending "${bricks[@]}"

@@ -104,6 +104,12 @@ xlators_cluster_replicate_test_replicate_events_SOURCES = xlators/cluster/replic
 xlators_cluster_replicate_test_replicate_events_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_events_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-turns
+xlators_cluster_replicate_test_replicate_turns_SOURCES = xlators/cluster/replicate/test-replicate-turns.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_turns_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_replicate_test_replicate_turns_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-lies
 xlators_cluster_replicate_test_replicate_lies_SOURCES = xlators/cluster/replicate/test-replicate-lies.c \
 	$(TEST_REPLICA_CHANGES) $(TEST_LIES) $(TEST_STARVING)

@@ -289,7 +289,7 @@ struct transaction {
     child_set up, locked, failed;
     child_set readable;  /* children with a good copy before; 0: not checked */
     child_set accused;   /* missing children that the mark before has accused */
-    bool has_doubted;    /* ... and that mark told healers to compare all names of the folder */
+    bool is_refused;     /* all locked children have stale copies */
     bool is_for_nothing; /* all children refused in the same way */
     bool is_in_vain;     /* too few children succeeded, or none with a good copy */
     int why; /* errno of a lock or of the mark before, or 0 */
@@ -299,6 +299,8 @@ struct transaction {
     unsigned marked_count; /* objects whose counters are used */
     struct inode *marked[2];
     const char *marked_name[2];
+    child_set stale[2]; /* children that other copies accuse, as the mark before shows; with quorum only */
+    bool doubted[2];    /* the mark before told healers to compare all names of the folder */
 };
 
 void transaction_init(struct transaction *t, struct op *op, enum change what);

@@ -52,13 +52,21 @@
  * few children are left for quorum, all count as failed and no child is accused, because each of two halves
  * would accuse the other.
  *
- * The same holds for data and attributes if no child is left that had a good copy before. The children that
- * made the change are accused already, of changes that they missed earlier, and would now accuse the good
- * child (split-brain). So the caller gets an error, and a heal removes their part of the change. If the
- * good child fails in the lock or in the mark, nothing is changed (EIO). The set of good copies is known
- * from the view before the change (view.c), and for data also from the counters that the mark returns.
- * While the only good child is away, no other child shows that it is the only one. Names may be changed on
- * any copy, because a heal merges them.
+ * The same holds if no child is left that had a good copy before. The children that made the change are
+ * accused already, of changes that they missed earlier, and would now accuse the good child (split-brain; of
+ * a folder, a merge that restores removed names). So the caller gets an error, and a heal removes their part
+ * of the change. If the good child fails in the lock or in the mark, nothing is changed: EIO, for names
+ * ENOTCONN, so that a hard mount waits for the good child. The set of good copies is known from the view
+ * before the change (view.c), and from the counters that the marks return under the lock.
+ *
+ * This takes no more than three children that are away in turn, without a heal between: two stale copies are
+ * a quorum. With quorum, each change that was reported as done is on a majority, and any other majority
+ * has a copy that accuses those without the change: a copy that no other live copy accuses has missed no
+ * change. Stale copies take no change of names: with a child away the view tells so before the mark. If the
+ * good child is lost after that, the counters in the replies tell, and the mark is taken back. A mount that
+ * dies before it has taken the mark back leaves the good copy accused; this takes the loss of the good child
+ * and of the mount within one change. Without quorum (two children), names may be changed on any copy,
+ * because a heal merges them.
  *
  * A lack of memory in this process is no child's failure: the change then goes to no child (ENOMEM), or to
  * all as soon as there is memory, and marks after and unlocks wait for memory (fan.c).
@@ -367,15 +375,25 @@ marks_of(const struct transaction *t, unsigned n)
  * mount may have ended during a change of any name, so this mount does not know the names that a missing
  * child lacks (entry.c). */
 static bool
-doubts_all_names(struct transaction *t, struct inode *dir, child_set missing)
+doubts_all_names(const struct transaction *t, struct inode *dir, child_set missing)
 {
     child_set unmet = missing & ~atomic_load(&t->op->r->met);
     struct repl_inode *ri = unmet ? repl_inode(t->op->r, dir) : NULL;
 
-    if (!unmet || (ri && !(unmet & ~atomic_fetch_or(&ri->doubted, unmet))))
-        return false;
-    t->has_doubted = true;
-    return true;
+    return unmet && (!ri || unmet & ~atomic_fetch_or(&ri->doubted, unmet));
+}
+
+/* Returns the children whose copies other copies accuse, from the replies to a mark. Without quorum the
+ * empty set: such a volume goes on with stale copies. */
+static child_set
+stale_by_marks(const struct transaction *t, const struct fan *f)
+{
+    struct replica replicas[REPLICAS_MAX];
+
+    if (!op_wants_quorum(t->op))
+        return 0;
+    marks_read(t->op->r, f, replicas);
+    return changelog_accused(replicas, t->op->r->count, t->what) & f->good;
 }
 
 /* Sets the mark before, which accuses the missing children. Returns 0; -ENOMEM: no mark was set. */
@@ -390,8 +408,8 @@ mark_before(struct transaction *t)
 
         m.accused = missing;
         m.about.count[t->what] = 1;
-        if (t->what == CHANGE_ENTRY && doubts_all_names(t, t->marked[n], missing))
-            m.about.count[CHANGE_DATA] = 1;
+        t->doubted[n] = t->what == CHANGE_ENTRY && doubts_all_names(t, t->marked[n], missing);
+        m.about.count[CHANGE_DATA] += t->doubted[n];
         m.name_key = t->marked_name[n] ? DICT_KEY_XATTROP_ENTRY_CREATE : 0;
         m.name = t->marked_name[n];
         if (n > 0)
@@ -400,6 +418,7 @@ mark_before(struct transaction *t)
             return -ENOMEM;
         t->failed |= f.sent & ~fan_done(&f);
         t->why = replica_worse_errno(t->why, fan_errno(&f));
+        t->stale[n] = stale_by_marks(t, &f);
         fan_end(&f);
         view_drop(t->op->r, t->marked[n], t->what, missing);
     }
@@ -423,21 +442,50 @@ quorum_errno(const struct transaction *t)
     return t->why ? -t->why : -ENOTCONN;
 }
 
-/* Returns whether the change would be on a good copy. On copies that others accuse already it would be
- * lost. */
+/* Returns whether the change would be on a good copy of each object. On copies that others accuse already it
+ * would be lost. */
 static bool
 is_good_on(const struct transaction *t, child_set done)
 {
-    return !t->readable || done & t->readable;
+    bool is_good = !t->readable || done & t->readable;
+
+    for (unsigned n = 0; n < t->marked_count; n++)
+        is_good &= (done & ~t->stale[n]) != 0;
+    return is_good;
+}
+
+/* Returns whether all copies of one of the folders that are up are stale: the good copies are away. Kept
+ * views are not believed in this, because the daemon of another host, which may reach all bricks, may have
+ * healed the folder. */
+static bool
+are_all_names_stale(const struct transaction *t)
+{
+    struct view v;
+
+    for (unsigned n = 0; n < t->marked_count; n++) {
+        struct inode *dir = t->marked[n];
+
+        if (view_of(t->op, dir, &v) || v.data)
+            continue;
+        view_forget(t->op->r, dir);
+        if (!view_of(t->op, dir, &v) && !v.data)
+            return true;
+    }
+    return false;
 }
 
 /* Returns 0 if the remaining children may go on, else -errno. */
 static int
-check_left(const struct transaction *t)
+check_left(struct transaction *t)
 {
     child_set left = t->locked & ~t->failed;
 
-    return !op_has_quorum(t->op, left) ? quorum_errno(t) : is_good_on(t, left) ? 0 : -EIO;
+    if (!op_has_quorum(t->op, left))
+        return quorum_errno(t);
+    if (is_good_on(t, left))
+        return 0;
+    t->is_refused = true;
+    return t->what == CHANGE_ENTRY ? quorum_errno(t) : -EIO;
 }
 
 int
@@ -447,6 +495,8 @@ transaction_begin(struct transaction *t)
 
     t->up = atomic_load(&r->up);
     if (!op_has_quorum(t->op, t->up))
+        return -ENOTCONN;
+    if (t->what == CHANGE_ENTRY && t->up != r->all && op_wants_quorum(t->op) && are_all_names_stale(t))
         return -ENOTCONN;
     t->locked = locks_take(t->op, t->entity, t->entity_count, t->up, &t->why);
     if (!t->locked)
@@ -535,8 +585,11 @@ transaction_marks_after(const struct transaction *t, unsigned n)
     child_set missing = t->op->r->all & ~(t->locked & ~t->failed);
 
     if (t->is_for_nothing) {
-        m.accused = t->has_doubted ? 0 : t->accused; /* the doubt stays, and is recorded once */
+        bool keeps = t->doubted[n] && !t->is_refused; /* the doubt is recorded once, and stays */
+
+        m.accused = keeps ? 0 : t->accused;
         m.about.count[t->what] = (uint32_t)-1;
+        m.about.count[CHANGE_DATA] -= t->doubted[n];
     } else if (!t->is_in_vain) {
         m.accused = missing & ~t->accused;
         m.about.count[t->what] = 1;
@@ -547,10 +600,39 @@ transaction_marks_after(const struct transaction *t, unsigned n)
     return m;
 }
 
+/* The stale copies that are left accuse no copy. `marked` has the children that set each mark. */
+static void
+take_accusations_back(struct transaction *t, const child_set marked[])
+{
+    for (unsigned n = 0; n < t->marked_count; n++) {
+        struct marks m = transaction_marks_after(t, n);
+        struct fan f;
+
+        m.about.count[t->what] = (uint32_t)-1;
+        m.name_key = 0;
+        fan_insist(&f, t->op, marked[n], marks_make, &m);
+        fan_end(&f);
+        view_forget(t->op->r, t->marked[n]);
+    }
+}
+
+/* A refused change records its doubt about all names of a folder no more: the next change does. */
+static void
+forget_doubts(struct transaction *t)
+{
+    for (unsigned n = 0; n < t->marked_count; n++) {
+        struct repl_inode *ri = t->doubted[n] ? inode_ctx(t->marked[n], t->op->r->xl) : NULL;
+
+        if (ri)
+            atomic_fetch_and(&ri->doubted, ~t->accused);
+    }
+}
+
 int
 transaction_mark_after(struct transaction *t)
 {
-    child_set good = t->locked & ~t->failed;
+    child_set good = t->locked & ~t->failed, marked[2] = {0};
+    bool is_on_good = true;
     int err = 0;
 
     for (unsigned n = 0; n < t->marked_count; n++) {
@@ -562,11 +644,18 @@ transaction_mark_after(struct transaction *t)
         if (!t->is_for_nothing)
             view_drop(t->op->r, t->marked[n], t->what, m.accused);
         fan_insist(&f, t->op, good, marks_make, &m);
-        if (!op_has_quorum(t->op, fan_done(&f)) && !err)
+        marked[n] = fan_done(&f);
+        if (!op_has_quorum(t->op, marked[n]) && !err)
             err = fan_errno(&f) ? -fan_errno(&f) : -ENOTCONN;
+        is_on_good &= !marked[n] || marked[n] & ~stale_by_marks(t, &f);
         fan_end(&f);
     }
-    return err;
+    if (t->is_for_nothing && t->is_refused)
+        forget_doubts(t);
+    if (t->is_for_nothing || is_on_good)
+        return err;
+    take_accusations_back(t, marked);
+    return quorum_errno(t);
 }
 
 static void
