@@ -62,3 +62,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-distribute-rebalance
 xlators_cluster_distribute_test_distribute_rebalance_SOURCES = xlators/cluster/distribute/test-distribute-rebalance.c $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_rebalance_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_rebalance_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-settle
+xlators_cluster_distribute_test_distribute_settle_SOURCES = xlators/cluster/distribute/test-distribute-settle.c $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_settle_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_distribute_settle_LDADD = $(TEST_LIBS)

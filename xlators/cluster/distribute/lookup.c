@@ -445,7 +445,9 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
         (void)settle_note(o, parent, name, e.note);
         return look_everywhere(&locked, parent, name, hashed, out);
     }
-    if (!err && !o->has_names && needs_repair(o, &e)) {
+    if (!err && e.note)
+        locked.has_names = false; /* the name could not be settled now: no repair takes it */
+    else if (!err && !o->has_names && needs_repair(o, &e)) {
         count = dist_locks_namespace(lock, (unsigned)hashed, parent, name);
         locked.has_names = !dist_locks_take(o, lock, count);
     }
@@ -453,7 +455,7 @@ look_everywhere(const struct op *o, struct inode *parent, const char *name, int 
         err = look_everywhere(&locked, parent, name, hashed, out);
         dist_locks_drop(o, lock, count);
     } else if (!err) {
-        err = judge_everywhere(o, &e, parent, name, out);
+        err = judge_everywhere(&locked, &e, parent, name, out);
     }
     dist_fan_end(&e.fan);
     return err;
