@@ -67,3 +67,8 @@ check_PROGRAMS += xlators/cluster/distribute/test-distribute-settle
 xlators_cluster_distribute_test_distribute_settle_SOURCES = xlators/cluster/distribute/test-distribute-settle.c $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_settle_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_settle_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-migrate-states
+xlators_cluster_distribute_test_migrate_states_SOURCES = xlators/cluster/distribute/test-migrate-states.c $(TEST_STARVING)
+xlators_cluster_distribute_test_migrate_states_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_migrate_states_LDADD = $(TEST_LIBS)

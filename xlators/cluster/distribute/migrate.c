@@ -51,6 +51,7 @@
 /* The state of the name on S and D. */
 struct both {
     struct call_stack *source, *copy; /* replies; copy may be NULL: no such name */
+    bool has_mark;                    /* S is marked, maybe for a child that the volume has no more */
     bool is_marked;                   /* S is marked for D */
     int other;                        /* S is marked for this child instead; -1: it is not */
     bool is_complete;                 /* D is the file, and S is not switched */
@@ -81,6 +82,17 @@ both_end(struct both *b)
     *b = (struct both){0};
 }
 
+/* Returns whether the reply shows the mark of a migration. The xattr linkto tells the mark from bits of the
+ * file's own. */
+static bool
+is_marked_reply(const struct call_stack *stk)
+{
+    const struct iatt *a = &stk->reply.stat;
+
+    return S_ISREG(a->mode) && (a->mode & MIGRATE_MARK) == MIGRATE_MARK &&
+           dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO);
+}
+
 static int
 both_judge(const struct migrating *g, struct both *b)
 {
@@ -89,8 +101,8 @@ both_judge(const struct migrating *g, struct both *b)
 
     if (!gfid_equal(&s->gfid, &m->file->gfid) || reply_is_linkto(b->source))
         return -ENOENT; /* renamed, replaced or migrated meanwhile */
-    int marked_for =
-        S_ISREG(s->mode) && (s->mode & MIGRATE_MARK) == MIGRATE_MARK ? linkto_target(g->o->d, b->source) : -1;
+    b->has_mark = is_marked_reply(b->source);
+    int marked_for = b->has_mark ? linkto_target(g->o->d, b->source) : -1;
 
     b->is_marked = marked_for == (int)m->to;
     b->other = b->is_marked || marked_for == (int)m->from ? -1 : marked_for;
@@ -159,7 +171,7 @@ learn_own_mode(struct migrating *g, const struct both *b)
     uint32_t kept;
 
     g->mode = b->source->reply.stat.mode & 07777;
-    if (!b->is_marked)
+    if (!b->has_mark)
         return;
     g->mode &= ~(uint32_t)MIGRATE_MARK;
     if (read_own_mode(g, g->m->from, &kept))
@@ -591,7 +603,9 @@ settle_found(struct migrating *g, const struct call_stack *stk)
         return end_other_attempt(g, (unsigned)target);
     if (target >= 0 && is_copy_of(g, (unsigned)target))
         return 0;
-    if (dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
+    if (is_marked_reply(stk)) /* for a child that the volume has no more */
+        err = migrate_set_mode(g, g->m->from, stk->reply.stat.mode & 07777 & ~(uint32_t)MIGRATE_MARK, NULL);
+    if (!err && dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
         err = migrate_remove_xattr(g, g->m->from, MIGRATE_LINKTO_KEY);
     if (!err && read_own_mode(g, g->m->from, &mode)) {
         err = migrate_set_mode(g, g->m->from, mode, NULL);
