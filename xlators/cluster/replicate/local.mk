@@ -39,7 +39,7 @@ xlators_cluster_replicate_test_changelog_LDADD = $(TEST_LIBS)
 
 # Bricks in memory for unit tests of layers that fan out, and a virtual clock (test-children.h).
 TEST_CHILDREN = xlators/cluster/test-children.c xlators/cluster/test-children-index.c \
-	xlators/cluster/test-children-locks.c \
+	xlators/cluster/test-children-locks.c xlators/cluster/test-children-serve.c xlators/cluster/test-children-store.c \
 	xlators/cluster/test-children.h xlators/cluster/test-children-internal.h
 WRAP_FOR_CHILDREN = $(AM_LDFLAGS) -Wl,--wrap=worker_post,--wrap=worker_post_any,--wrap=timer_start,--wrap=timer_stop,--wrap=clock_mono_ns
 
