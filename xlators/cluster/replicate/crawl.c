@@ -3,42 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "event/timer.h"
 #include "log/log.h"
-#include "xlators/cluster/replicate/heal.h"
+#include "xlators/cluster/replicate/crawl-internal.h"
 
 enum { ROUNDS_MAX = 100, RETRY_FIRST_S = 10, LIST_BYTES = 128 * 1024, LISTED_MAX = 1000000, PART_MAX = 1024 };
-enum { WANTS_INDEX = 1, WANTS_FULL = 2 };
-
-struct looks {
-    struct crawl_look at[CRAWL_LOOKS_KEPT]; /* a ring */
-    unsigned count;                         /* looks so far */
-};
-
-struct crawler {
-    struct graph *graph;
-    struct replicate *r;
-    unsigned share;
-    bool heals;
-    bool has_made_hidden; /* of the running crawl */
-    struct timer timer; /* until the next crawl */
-    struct worker_job job;
-
-    pthread_mutex_t lock; /* guards all fields below */
-    pthread_cond_t ended;
-    unsigned wanted; /* bits WANTS_*: crawls that are still to begin */
-    unsigned doing;  /* bits WANTS_* of the running crawl */
-    bool is_running, is_stopped;
-    unsigned retries; /* crawls in turn that left failed heals */
-    struct looks looks[REPLICAS_MAX];
-    struct crawl_fault faults[CRAWL_FAULTS_KEPT];
-    unsigned fault_count;
-    struct gfid under_heal[CRAWL_OBJECTS_MAX * 2]; /* null: free */
-};
 
 /* ---- the bound of the process ---------------------------------------------------------------- */
 
@@ -97,7 +68,7 @@ crawl_must_stop(const struct crawler *c)
     return atomic_load(&r->is_stopping) || atomic_load(&r->up) != r->all;
 }
 
-static unsigned
+unsigned
 crawl_width(const struct crawler *c)
 {
     const struct replicate_conf *conf = xlator_conf(c->r->xl);
@@ -186,8 +157,8 @@ heal_marked_kinds(struct heal *h, uint32_t type, bool is_full)
     return err;
 }
 
-static bool
-needs_heal(const struct heal *h, uint32_t type)
+bool
+crawl_needs_heal(const struct heal *h, uint32_t type)
 {
     bool is_locked = is_locked_anywhere(h);
 
@@ -197,8 +168,8 @@ needs_heal(const struct heal *h, uint32_t type)
 }
 
 /* After a failed heal: returns whether no copy is good in one of the kinds, as of a new look. */
-static bool
-is_split_brain(struct heal *h, uint32_t type, struct view *v)
+bool
+crawl_is_split_brain(struct heal *h, uint32_t type, struct view *v)
 {
     *v = (struct view){.data = 1, .metadata = 1};
     if (heal_look(h, CHANGE_METADATA))
@@ -216,10 +187,10 @@ outcome_of(struct crawler *c, struct heal *h, uint32_t type, bool is_full, int e
 {
     struct view v;
 
-    if (err == -EIO && !h->why && is_split_brain(h, type, &v)) {
+    if (err == -EIO && !h->why && crawl_is_split_brain(h, type, &v)) {
         if (split_ask_policy(c->r, h->op.inode, &v) && !heal_look(h, CHANGE_METADATA))
             err = heal_marked_kinds(h, type, is_full);
-        if (err == -EIO && is_split_brain(h, type, &v)) {
+        if (err == -EIO && crawl_is_split_brain(h, type, &v)) {
             note_fault(c, h, 0);
             return SPLIT;
         }
@@ -250,12 +221,12 @@ heal_one(struct crawler *c, struct heal *h, bool is_full)
         return FAILED;
     type = h->stat[0].mode & S_IFMT;
     inode_learn_type(h->op.inode, type);
-    if (!needs_heal(h, type) && !(is_full && S_ISDIR(type))) {
+    if (!crawl_needs_heal(h, type) && !(is_full && S_ISDIR(type))) {
         if (!is_full)
             recheck_index(h);
         return CLEAN;
     }
-    bool is_marked = needs_heal(h, type);
+    bool is_marked = crawl_needs_heal(h, type);
     enum outcome outcome = outcome_of(c, h, type, is_full, heal_marked_kinds(h, type, is_full));
 
     return outcome == HEALED && !is_marked ? CLEAN : outcome;
@@ -816,7 +787,7 @@ crawl_job_run(struct worker_job *job)
 }
 
 /* `lock` is held. */
-static void
+void
 crawl_want(struct crawler *c, unsigned what)
 {
     c->wanted |= what;
@@ -875,273 +846,6 @@ crawler_stop_full(struct crawler *c)
     c->wanted &= ~(unsigned)WANTS_FULL;
     c->doing &= ~(unsigned)WANTS_FULL;
     pthread_mutex_unlock(&c->lock);
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-unsigned
-crawler_children(const struct crawler *c)
-{
-    return c->r->count;
-}
-
-unsigned
-crawler_looks(struct crawler *c, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT])
-{
-    pthread_mutex_lock(&c->lock);
-    const struct looks *l = &c->looks[child];
-    unsigned kept = l->count < CRAWL_LOOKS_KEPT ? l->count : CRAWL_LOOKS_KEPT;
-    for (unsigned n = 0; n < kept; n++)
-        out[n] = l->at[(l->count - kept + n) % CRAWL_LOOKS_KEPT];
-    pthread_mutex_unlock(&c->lock);
-    return kept;
-}
-
-unsigned
-crawler_faults(struct crawler *c, struct crawl_fault out[CRAWL_FAULTS_KEPT])
-{
-    pthread_mutex_lock(&c->lock);
-    unsigned count = c->fault_count;
-    memcpy(out, c->faults, count * sizeof out[0]);
-    pthread_mutex_unlock(&c->lock);
-    return count;
-}
-
-/* A question, answered in a coroutine while the caller waits. */
-struct question {
-    struct crawler *c;
-    struct worker_job job;
-    void (*answer)(struct question *q);
-    sem_t answered;
-    int err;
-    const struct gfid *gfids;
-    size_t count;
-    uint8_t *needs;
-    const char *name;
-    enum crawl_choice how;
-    unsigned source;
-};
-
-static void
-question_go(void *arg)
-{
-    struct question *q = arg;
-    struct graph *graph = q->c->graph;
-
-    q->answer(q);
-    sem_post(&q->answered); /* the question may be gone after this */
-    graph_unpin(graph);
-}
-
-static void
-question_run(struct worker_job *job)
-{
-    struct question *q = caa_container_of(job, struct question, job);
-    struct graph *graph = q->c->graph;
-
-    int err = op_run(question_go, q);
-
-    if (!err)
-        return; /* the coroutine answers, or has answered: then the question may be gone */
-    q->err = err;
-    sem_post(&q->answered);
-    graph_unpin(graph);
-}
-
-static int
-question_ask(struct question *q)
-{
-    if (!graph_pin(q->c->graph))
-        return -ENOTCONN;
-    q->job.run = question_run;
-    sem_init(&q->answered, 0, 0);
-    worker_post_any(&q->job);
-    while (sem_wait(&q->answered) < 0)
-        continue;
-    sem_destroy(&q->answered);
-    return q->err;
-}
-
-static bool
-is_under_heal(struct crawler *c, const struct gfid *gfid)
-{
-    bool is = false;
-
-    pthread_mutex_lock(&c->lock);
-    for (size_t i = 0; i < sizeof c->under_heal / sizeof c->under_heal[0]; i++)
-        is |= gfid_equal(&c->under_heal[i], gfid);
-    pthread_mutex_unlock(&c->lock);
-    return is;
-}
-
-static void
-judge_object(void *arg, size_t n)
-{
-    struct question *q = arg;
-    struct iatt a = {.gfid = q->gfids[n]};
-    struct inode *inode = inode_link(q->c->graph->inodes, NULL, NULL, &a);
-    struct heal h;
-    uint32_t type = 0;
-    bool needs = true;
-
-    if (!inode)
-        return;
-    heal_begin(&h, q->c->r, inode);
-    int err = heal_look(&h, CHANGE_METADATA);
-    for (unsigned i = 0; i < q->c->r->count; i++)
-        type = h.replica[i].is_there ? h.stat[i].mode & S_IFMT : type;
-    inode_learn_type(inode, type);
-    if (!type)
-        needs = h.gone != q->c->r->all;
-    else if (!err)
-        needs = needs_heal(&h, type);
-    q->needs[n] = !needs                              ? CRAWL_NO_HEAL
-                  : is_under_heal(q->c, &q->gfids[n]) ? CRAWL_UNDER_HEAL
-                                                      : CRAWL_HEAL;
-    heal_end(&h);
-    inode_unref(inode);
-}
-
-static void
-judge_all(struct question *q)
-{
-    coro_each(crawl_width(q->c), q->count, judge_object, q);
-}
-
-int
-crawler_judge(struct crawler *c, const struct gfid *gfids, size_t count, uint8_t *needs)
-{
-    struct question q = {.c = c, .answer = judge_all, .gfids = gfids, .count = count, .needs = needs};
-
-    memset(needs, CRAWL_HEAL, count);
-    return question_ask(&q);
-}
-
-/* ---- split-brain ----------------------------------------------------------------------------- */
-
-/* Returns the child of `set` that the user's rule selects, or -1. */
-static int
-choose_copy(const struct question *q, const struct heal *h, child_set set)
-{
-    int best = -1;
-    bool is_tie = false;
-
-    if (q->how == CRAWL_SOURCE)
-        return set & CHILD(q->source) ? (int)q->source : -1;
-    for_each_child (i, set) {
-        const struct iatt *a = &h->stat[i], *b = best < 0 ? NULL : &h->stat[best];
-        int by = !b                            ? 1
-                 : q->how == CRAWL_BIGGER_FILE ? (a->size > b->size) - (a->size < b->size)
-                 : a->mtime != b->mtime        ? (a->mtime > b->mtime ? 1 : -1)
-                                        : (a->mtime_nsec > b->mtime_nsec) - (a->mtime_nsec < b->mtime_nsec);
-
-        is_tie = by == 0 || (is_tie && by < 0);
-        best = by > 0 ? (int)i : best;
-    }
-    return is_tie ? -1 : best;
-}
-
-static child_set
-copies_with_data(const struct replicate *r)
-{
-    return r->arbiter < 0 ? r->all : r->all & ~CHILD(r->arbiter);
-}
-
-static int
-resolve_object(const struct question *q, struct heal *h)
-{
-    struct view v;
-    int err = heal_look(h, CHANGE_METADATA);
-
-    if (err)
-        return err;
-    uint32_t type = h->stat[0].mode & S_IFMT;
-    inode_learn_type(h->op.inode, type);
-    if (!is_split_brain(h, type, &v))
-        return -EINVAL;
-    int child = choose_copy(q, h, copies_with_data(q->c->r));
-    if (child < 0)
-        return -ENODATA;
-    h->has_chosen = true;
-    h->chosen = (unsigned)child;
-    if (S_ISREG(type))
-        err = heal_data(h);
-    return err ? err : heal_metadata(h);
-}
-
-/* Looks up the name on all children: attributes in h->stat[]. Returns the children that have it. */
-static child_set
-look_at_name(struct heal *h, const char *name)
-{
-    child_set has = 0;
-    struct fan f;
-
-    fan_begin(&f);
-    for_each_child (i, h->op.r->all)
-        fan_wind(&f, &h->op, i, heal_name_call(h, FOP_lookup, i, h->op.inode, name));
-    fan_wait(&f);
-    for_each_child (i, f.good) {
-        h->stat[i] = f.stk[i]->reply.stat;
-        has |= CHILD(i);
-    }
-    fan_end(&f);
-    return has;
-}
-
-static int
-resolve_name(const struct question *q, struct heal *h)
-{
-    struct lock_entity e = {.is_entry = true, .inode = h->op.inode, .name = q->name};
-    int err = heal_lock(h, &e);
-
-    if (err)
-        return err;
-    child_set has = look_at_name(h, q->name);
-    bool differs = false;
-
-    for_each_child (i, has)
-        differs |= !gfid_equal(&h->stat[i].gfid, &h->stat[child_first(has)].gfid);
-    int child = differs ? choose_copy(q, h, has & copies_with_data(q->c->r)) : -1;
-    if (child >= 0) {
-        h->has_chosen = true;
-        h->chosen = (unsigned)child;
-        err = heal_look(h, CHANGE_ENTRY);
-        err = err ? err : heal_name_locked(h, q->name);
-    }
-    heal_unlock(h, &e);
-    return !differs ? -EINVAL : child < 0 ? -ENODATA : err < 0 ? err : 0;
-}
-
-static void
-resolve(struct question *q)
-{
-    struct iatt a = {.gfid = *q->gfids, .mode = q->name ? S_IFDIR : 0};
-    struct inode *inode = inode_link(q->c->graph->inodes, NULL, NULL, &a);
-    struct heal h;
-
-    q->err = -ENOMEM;
-    if (!inode)
-        return;
-    heal_begin(&h, q->c->r, inode);
-    q->err = q->name ? resolve_name(q, &h) : resolve_object(q, &h);
-    heal_end(&h);
-    inode_unref(inode);
-}
-
-int
-crawler_resolve(struct crawler *c, const struct gfid *gfid, const char *name, enum crawl_choice how,
-                unsigned source)
-{
-    struct question q = {
-        .c = c, .answer = resolve, .gfids = gfid, .count = 1, .name = name, .how = how, .source = source};
-    int err = question_ask(&q);
-
-    if (!err) { /* an object that has got its name is still empty on the other children */
-        pthread_mutex_lock(&c->lock);
-        crawl_want(c, WANTS_INDEX);
-        pthread_mutex_unlock(&c->lock);
-    }
-    return err;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -10,6 +10,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/changelog.h \
 	xlators/cluster/replicate/crawl.c \
 	xlators/cluster/replicate/crawl.h \
+	xlators/cluster/replicate/crawl-internal.h \
+	xlators/cluster/replicate/crawl-questions.c \
 	xlators/cluster/replicate/data.c \
 	xlators/cluster/replicate/dead-folders.c \
 	xlators/cluster/replicate/entry.c \

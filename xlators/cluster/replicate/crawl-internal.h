@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* crawl-internal: the crawler, shared by its parts. crawl.c walks the indices and the tree and heals;
+ * crawl-questions.c answers questions about objects, and resolves split-brain. */
+#ifndef KILN_REPLICATE_CRAWL_INTERNAL_H
+#define KILN_REPLICATE_CRAWL_INTERNAL_H
+
+#include "event/timer.h"
+#include "xlators/cluster/replicate/crawl.h"
+#include "xlators/cluster/replicate/heal.h"
+
+enum { WANTS_INDEX = 1, WANTS_FULL = 2 };
+
+struct looks {
+    struct crawl_look at[CRAWL_LOOKS_KEPT]; /* a ring */
+    unsigned count;                         /* looks so far */
+};
+
+struct crawler {
+    struct graph *graph;
+    struct replicate *r;
+    unsigned share;
+    bool heals;
+    bool has_made_hidden; /* of the running crawl */
+    struct timer timer; /* until the next crawl */
+    struct worker_job job;
+
+    pthread_mutex_t lock; /* guards all fields below */
+    pthread_cond_t ended;
+    unsigned wanted; /* bits WANTS_*: crawls that are still to begin */
+    unsigned doing;  /* bits WANTS_* of the running crawl */
+    bool is_running, is_stopped;
+    unsigned retries; /* crawls in turn that left failed heals */
+    struct looks looks[REPLICAS_MAX];
+    struct crawl_fault faults[CRAWL_FAULTS_KEPT];
+    unsigned fault_count;
+    struct gfid under_heal[CRAWL_OBJECTS_MAX * 2]; /* null: free */
+};
+
+/* Returns how many objects the crawler heals at a time. */
+unsigned crawl_width(const struct crawler *c);
+/* After heal_look(): tell whether the object has to be healed, and whether no copy of it is good. */
+bool crawl_needs_heal(const struct heal *h, uint32_t type);
+bool crawl_is_split_brain(struct heal *h, uint32_t type, struct view *v);
+/* Asks for crawls, bits WANTS_*. The caller holds c->lock. */
+void crawl_want(struct crawler *c, unsigned what);
+
+#endif
