@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/roff.h"
 #include "volumes/front.h"
 
 struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
@@ -20,7 +21,7 @@ struct kiln_options kiln_options = {.socket = FRONT_SOCKET};
 static const char *
 prefix_of(const struct verb *v)
 {
-    return v->is_alone ? "" : "volume ";
+    return v->about == ALONE ? "" : "volume ";
 }
 
 static void
@@ -36,6 +37,22 @@ help_all(FILE *f)
                "  --socket=FILE   management socket of kilnd (default $KILN_SOCKET, else " FRONT_SOCKET ")\n"
                "  --version       print the version\n\n"
                "Exit status: 0 done, 1 refused, 2 wrong command line, 3 kilnd does not answer.\n");
+}
+
+/* Prints the list of verbs in doc/kiln.8. */
+static int
+print_manual(void)
+{
+    char line[512];
+
+    roff_begin(stdout, "verbs");
+    for (const struct verb *v = verbs; v->name; v++) {
+        snprintf(line, sizeof line, ".br\n\\fBkiln %s%s\\fR %s%s\\(en %s.", prefix_of(v), v->name, v->args,
+                 *v->args ? " " : "", v->text);
+        roff_text(stdout, line);
+    }
+    roff_end(stdout, "verbs");
+    return KILN_DONE;
 }
 
 static void
@@ -217,6 +234,7 @@ main(int argc, char **argv)
                                             {"socket", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
+                                            {"print-manual", no_argument, NULL, 'M'},
                                             {0}};
     const char *socket = getenv("KILN_SOCKET");
     int c;
@@ -235,6 +253,8 @@ main(int argc, char **argv)
         case 'h':
             help_all(stdout);
             return KILN_DONE;
+        case 'M': /* for tests/check/manuals */
+            return print_manual();
         case 'V':
             printf("kiln " PACKAGE_VERSION "\n");
             return KILN_DONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* kiln: the operator's command. The declarations that the files of the command share.
  *
- * A verb is a row of one table (verbs.c): a name, the arguments, a help text and a function. The function
+ * A verb is a row of one table (verbs.def): a name, the arguments, a help text and a function. The function
  * returns the exit status. A question to kilnd goes over kilnd's management socket as HTTP with JSON (ask.c).
  * The command prints the answer as text for people, or as JSON with --json.
  */
@@ -33,7 +33,8 @@ struct verb {
     const char *more; /* further lines of the verb's help; NULL: none */
     int min_args, max_args; /* max -1: any number */
     int (*run)(const struct verb *v, int argc, char **argv);
-    bool is_alone; /* not about one volume: help shows "kiln VERB", for the others "kiln volume VERB" */
+    /* ALONE: not about one volume. Help shows "kiln VERB", for the others "kiln volume VERB". */
+    enum { OF_VOLUME, ALONE } about;
 };
 extern const struct verb verbs[]; /* ends with a row without a name */
 
@@ -80,44 +81,13 @@ int show_options(const json_t *answer);
 
 /* ---- the functions of the table -------------------------------------------------------------- */
 
-int pools(const struct verb *v, int argc, char **argv);
-int tls(const struct verb *v, int argc, char **argv);
-int host(const struct verb *v, int argc, char **argv);
-int job(const struct verb *v, int argc, char **argv);
-int export(const struct verb *v, int argc, char **argv);
-int import(const struct verb *v, int argc, char **argv);
-int store(const struct verb *v, int argc, char **argv);
-int volume_create(const struct verb *v, int argc, char **argv);
-int volume_start(const struct verb *v, int argc, char **argv);
-int volume_stop(const struct verb *v, int argc, char **argv);
-int volume_delete(const struct verb *v, int argc, char **argv);
-int volume_info(const struct verb *v, int argc, char **argv);
-int volume_list(const struct verb *v, int argc, char **argv);
-int cli_limit(const struct verb *v, int argc, char **argv);
-int volume_quota(const struct verb *v, int argc, char **argv);
-int volume_set(const struct verb *v, int argc, char **argv);
-int volume_get(const struct verb *v, int argc, char **argv);
-int volume_reset(const struct verb *v, int argc, char **argv);
-int volume_profile(const struct verb *v, int argc, char **argv);
-int statedump(const struct verb *v, int argc, char **argv);
-int cli_add_brick(const struct verb *v, int argc, char **argv);
-int cli_remove_brick(const struct verb *v, int argc, char **argv);
-int volume_rebalance(const struct verb *v, int argc, char **argv);
-int volume_replace_brick(const struct verb *v, int argc, char **argv);
-int volume_reset_brick(const struct verb *v, int argc, char **argv);
-int volume_clear_locks(const struct verb *v, int argc, char **argv);
-int volume_check(const struct verb *v, int argc, char **argv);
-int volume_heal(const struct verb *v, int argc, char **argv);
-int volume_status(const struct verb *v, int argc, char **argv);
-int mount_volume(const struct verb *v, int argc, char **argv);
-int umount_volume(const struct verb *v, int argc, char **argv);
-int upgrade(const struct verb *v, int argc, char **argv);
+#define VERB(name, args, text, more, min_args, max_args, run, about)                                         \
+    int run(const struct verb *v, int argc, char **argv);
+#include "cli/verbs.def"
+#undef VERB
+
 /* upgrade-mounts.c: the process ids; none: all kiln-mounts. The exit status. */
 int upgrade_mounts(int argc, char **argv);
-int top(const struct verb *v, int argc, char **argv);
-int explain(const struct verb *v, int argc, char **argv);
-int bench(const struct verb *v, int argc, char **argv);
-int completion(const struct verb *v, int argc, char **argv);
 
 /* mount.c: mounts the volume on a temporary folder, calls fn with that folder, and unmounts the volume.
  * Returns fn's result, or an exit status when the mount or the unmount fails. */

@@ -28,6 +28,7 @@ kiln_SOURCES = \
 	cli/upgrade.c \
 	cli/upgrade-mounts.c \
 	cli/verbs.c \
+	cli/verbs.def \
 	cli/volume.c
 kiln_LDADD = libglusterfs.a $(JANSSON_LIBS) $(NCURSES_LIBS) $(CRYPTO_LIBS)
 

@@ -110,6 +110,7 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verbs-internal.h \
 	volumes/verbs-process.c \
 	volumes/verbs.c \
+	volumes/verbs.def \
 	volumes/verbs.h \
 	volumes/volumes-take.c \
 	volumes/volfile-server.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* verbs-internal: the verbs in the table of verbs.c, and their helpers.
+/* verbs-internal: the verbs of verbs.def, and their helpers.
  *
  * A verb returns its answer in *out, as a new reference. It returns 0 or -errno with *why. *out may be set
  * in both cases, and is NULL with 0 if there was no memory for the answer. A verb may block, and may run
@@ -32,72 +32,31 @@ int verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volum
 /* Builds a volume with only these bricks, a list of texts. Returns NULL with *why on failure. */
 struct volume *verbs_named_bricks(const json_t *bricks, struct problem *why);
 
-/* verb-rebalance.c */
-int verb_drain(json_t *args, json_t **out, struct problem *why);
-int verb_rebalance(json_t *args, json_t **out, struct problem *why);
-
-/* verbs.c */
-int verb_upgrade(json_t *args, json_t **out, struct problem *why);
-int verb_version(json_t *args, json_t **out, struct problem *why);
-
-/* verb-host.c */
-int verb_host_upgrade(json_t *args, json_t **out, struct problem *why);
-int verb_host_add(json_t *args, json_t **out, struct problem *why);
-int verb_host_list(json_t *args, json_t **out, struct problem *why);
-int verb_host_drain(json_t *args, json_t **out, struct problem *why);
-int verb_job_list(json_t *args, json_t **out, struct problem *why);
-int verb_job_stop(json_t *args, json_t **out, struct problem *why);
-int verb_host_remove(json_t *args, json_t **out, struct problem *why);
-/* Returns 0, or -EOPNOTSUPP with *why if this kilnd has no store. */
-int verbs_need_store(struct problem *why);
-
-/* verb-store.c */
-int verb_adopt(json_t *args, json_t **out, struct problem *why);
-int verb_store_export(json_t *args, json_t **out, struct problem *why);
-
-/* verb-move.c */
-int verb_store_move(json_t *args, json_t **out, struct problem *why);
-/* verbs.c: refuses changes from now on, because the volumes move to `location`; NULL: takes them again. */
-void verbs_freeze(const char *location);
-
-/* verb-top.c */
-int verb_top(json_t *args, json_t **out, struct problem *why);
-
-/* verb-heal.c */
-int verb_heal(json_t *args, json_t **out, struct problem *why);
-
-/* verbs-change.c */
-int verb_add_bricks(json_t *args, json_t **out, struct problem *why);
-int verb_create(json_t *args, json_t **out, struct problem *why);
-int verb_limit(json_t *args, json_t **out, struct problem *why);
-int verb_quota(json_t *args, json_t **out, struct problem *why);
-int verb_delete(json_t *args, json_t **out, struct problem *why);
-int verb_remove_bricks(json_t *args, json_t **out, struct problem *why);
-int verb_replace_brick(json_t *args, json_t **out, struct problem *why);
-int verb_reset(json_t *args, json_t **out, struct problem *why);
-int verb_reset_brick(json_t *args, json_t **out, struct problem *why);
-int verb_set(json_t *args, json_t **out, struct problem *why);
-int verb_start(json_t *args, json_t **out, struct problem *why);
-int verb_stop(json_t *args, json_t **out, struct problem *why);
-
-/* verbs-ask.c */
-int verb_check(json_t *args, json_t **out, struct problem *why);
-int verb_clear_locks(json_t *args, json_t **out, struct problem *why);
-int verb_get(json_t *args, json_t **out, struct problem *why);
-int verb_info(json_t *args, json_t **out, struct problem *why);
-int verb_list(json_t *args, json_t **out, struct problem *why);
-int verb_mount(json_t *args, json_t **out, struct problem *why);
-int verb_profile(json_t *args, json_t **out, struct problem *why);
-int verb_status(json_t *args, json_t **out, struct problem *why);
-/* Lists the features that the brick's volume asks for and that the brick does not have. NULL: no brick. */
-struct graph;
-json_t *verbs_list_unbuilt(const struct graph *g);
-/* Returns the number of objects of which this brick knows that others missed changes, or null: not known. */
-json_t *verbs_heal_pending(const struct graph *g);
+/* The verbs: verbs-change.c changes volumes and verbs-ask.c shows them; verb-heal.c, verb-rebalance.c,
+ * verb-host.c (hosts and jobs), verb-store.c and verb-move.c have a topic each; verbs.c has the verbs about
+ * the process. */
+#define VERB(name, run, run_of_process, of_hosts, change, hook)                                              \
+    int run(json_t *args, json_t **out, struct problem *why);
+#include "volumes/verbs.def"
+#undef VERB
 
 /* verbs-process.c: the same for a daemon without --state, about the bricks of the process */
 int verb_process_list(json_t *args, json_t **out, struct problem *why);
 int verb_process_profile(json_t *args, json_t **out, struct problem *why);
 int verb_process_status(json_t *args, json_t **out, struct problem *why);
+
+/* verb-top.c: the figures of this host for kiln top; with a store, each host is asked for its own. */
+int verb_top(json_t *args, json_t **out, struct problem *why);
+/* verb-host.c: returns 0, or -EOPNOTSUPP with *why if this kilnd has no store. */
+int verbs_need_store(struct problem *why);
+/* verbs.c: refuses changes from now on, because the volumes move to `location`; NULL: takes them again. */
+void verbs_freeze(const char *location);
+/* verbs-ask.c: lists the features that the brick's volume asks for and that the brick does not have. NULL: no
+ * brick. */
+struct graph;
+json_t *verbs_list_unbuilt(const struct graph *g);
+/* verbs-ask.c: returns the number of objects of which this brick knows that others missed changes, or null:
+ * not known. */
+json_t *verbs_heal_pending(const struct graph *g);
 
 #endif

@@ -75,7 +75,7 @@ verbs_get_args(json_t *args, struct problem *why, const char *format, ...)
 
 /* ---- statedump, version ---------------------------------------------------------------------- */
 
-static int
+int
 verb_statedump(json_t *args, json_t **out, struct problem *why)
 {
     char path[4096];
@@ -147,7 +147,7 @@ set_pool_options(json_t *options, struct problem *why)
     return 0;
 }
 
-static int
+int
 verb_pools(json_t *args, json_t **out, struct problem *why)
 {
     json_t *options = NULL;
@@ -180,45 +180,13 @@ static const struct {
     int (*run_of_process)(json_t *args, json_t **out, struct problem *why);
     /* with a store: how the verb runs for volumes of several hosts */
     enum { BY_THIS_HOST, BY_ALL_HOSTS } of_hosts;
+    enum { LOOKS, CHANGES } change;
     const char *hook; /* the hook scripts to run before and after; NULL: none */
 } verbs[] = {
-    {"host-add", verb_host_add, NULL, BY_THIS_HOST, NULL},
-    {"host-drain", verb_host_drain, NULL, BY_THIS_HOST, NULL},
-    {"host-list", verb_host_list, NULL, BY_THIS_HOST, NULL},
-    {"host-remove", verb_host_remove, NULL, BY_THIS_HOST, NULL},
-    {"host-upgrade", verb_host_upgrade, NULL, BY_THIS_HOST, NULL},
-    {"job-list", verb_job_list, NULL, BY_THIS_HOST, NULL},
-    {"job-stop", verb_job_stop, NULL, BY_THIS_HOST, NULL},
-    {"pools", verb_pools, verb_pools, BY_THIS_HOST, NULL},
-    {"statedump", verb_statedump, verb_statedump, BY_THIS_HOST, NULL},
-    {"store-move", verb_store_move, NULL, BY_THIS_HOST, NULL},
-    {"store-export", verb_store_export, NULL, BY_THIS_HOST, NULL},
-    {"upgrade", verb_upgrade, verb_upgrade, BY_THIS_HOST, NULL},
-    {"version", verb_version, verb_version, BY_THIS_HOST, NULL},
-    {"volume-add-brick", verb_add_bricks, NULL, BY_THIS_HOST, "add-brick"},
-    {"volume-adopt", verb_adopt, NULL, BY_THIS_HOST, NULL},
-    {"volume-check", verb_check, NULL, BY_ALL_HOSTS, NULL},
-    {"volume-clear-locks", verb_clear_locks, NULL, BY_ALL_HOSTS, NULL},
-    {"volume-create", verb_create, NULL, BY_THIS_HOST, "create"},
-    {"volume-delete", verb_delete, NULL, BY_THIS_HOST, "delete"},
-    {"volume-drain", verb_drain, NULL, BY_THIS_HOST, NULL},
-    {"volume-get", verb_get, NULL, BY_THIS_HOST, NULL},
-    {"volume-heal", verb_heal, NULL, BY_ALL_HOSTS, NULL},
-    {"volume-info", verb_info, NULL, BY_THIS_HOST, NULL},
-    {"volume-limit", verb_limit, NULL, BY_THIS_HOST, NULL},
-    {"volume-list", verb_list, verb_process_list, BY_THIS_HOST, NULL},
-    {"volume-mount", verb_mount, NULL, BY_THIS_HOST, NULL},
-    {"volume-profile", verb_profile, verb_process_profile, BY_ALL_HOSTS, NULL},
-    {"volume-quota", verb_quota, NULL, BY_THIS_HOST, NULL},
-    {"volume-rebalance", verb_rebalance, NULL, BY_THIS_HOST, NULL},
-    {"volume-remove-brick", verb_remove_bricks, NULL, BY_THIS_HOST, "remove-brick"},
-    {"volume-replace-brick", verb_replace_brick, NULL, BY_THIS_HOST, "replace-brick"},
-    {"volume-reset", verb_reset, NULL, BY_THIS_HOST, "reset"},
-    {"volume-reset-brick", verb_reset_brick, NULL, BY_THIS_HOST, "reset-brick"},
-    {"volume-set", verb_set, NULL, BY_THIS_HOST, "set"},
-    {"volume-start", verb_start, NULL, BY_THIS_HOST, "start"},
-    {"volume-status", verb_status, verb_process_status, BY_ALL_HOSTS, NULL},
-    {"volume-stop", verb_stop, NULL, BY_THIS_HOST, "stop"},
+#define VERB(name, run, run_of_process, of_hosts, change, hook)                                              \
+    {name, run, run_of_process, of_hosts, change, hook},
+#include "volumes/verbs.def"
+#undef VERB
 };
 
 /* The place to which the volumes have moved. */
@@ -233,24 +201,11 @@ verbs_freeze(const char *location)
     pthread_mutex_unlock(&frozen_lock);
 }
 
-static bool
-verb_only_looks(const char *verb)
-{
-    static const char *const looks[] = {"host-list", "job-list", "pools", "statedump", "store-export",
-                                        "store-move", "version", "volume-check", "volume-get", "volume-heal",
-                                        "volume-info", "volume-list", "volume-profile", "volume-status"};
-    bool is = false;
-
-    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++)
-        is |= strcmp(looks[i], verb) == 0;
-    return is;
-}
-
 static int
-check_not_moved(const char *verb, struct problem *why)
+check_not_moved(size_t verb, struct problem *why)
 {
     pthread_mutex_lock(&frozen_lock);
-    if (*frozen && !verb_only_looks(verb)) {
+    if (*frozen && verbs[verb].change == CHANGES) {
         problem_set(why, -EPERM, "the volumes move or have moved to %s: this kilnd takes no changes", frozen);
         problem_expected(why, "a kilnd that was started anew, with the options that kiln store move printed");
     } else {
@@ -343,7 +298,7 @@ verbs_run(const char *verb, const char *body, size_t bytes, json_t **out, struct
         return problem_set(why, -EAGAIN, "this kilnd is still starting");
     if (is_of_process && !verbs[i].run_of_process)
         return refuse_of_process(verb, why);
-    return check_not_moved(verb, why) ? why->err : verb_run_named(i, is_of_process, body, bytes, out, why);
+    return check_not_moved(i, why) ? why->err : verb_run_named(i, is_of_process, body, bytes, out, why);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
