@@ -37,7 +37,7 @@
 
 #define STATE_VARIABLE "KILN_SAVED_STATE" /* the number of the descriptor */
 #define MAGIC 0x4b534156u
-enum { STATE_SANDBOXED = 1, STATE_MANAGED = 2 }; /* flags of the state */
+enum { STATE_SANDBOXED = 1, STATE_MANAGED = 2, STATE_MOUNTS = 4 }; /* flags of the state */
 enum { ANSWER_MS = 50, DEADLINE_MS = 3000, RETRY_MS = 5, CHECK_MS = 20000 };
 
 static char **arguments;
@@ -46,12 +46,14 @@ static struct parcel state; /* of the earlier program */
 static bool has_state;
 static uint64_t frozen_ns;
 static unsigned past_programs; /* of this process */
-static bool is_sandboxed, is_managed;
+static bool is_sandboxed, is_managed, has_mounts;
 static uint16_t port;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the following */
 static char next_program[PATH_MAX];
-static const char *refusal = "kilnd is still starting";
+static const char *refusal = "kilnd is still starting", *never; /* `never`: NULL, or why not even later */
+static bool is_serving;
+static const struct upgrade_mounts *mounts; /* NULL: none; set before upgrades are allowed */
 static struct upgrade_figures figures;
 static struct timer soon; /* initialised before upgrades are allowed */
 
@@ -117,6 +119,12 @@ reap_later(const void *pids, size_t bytes)
     free(children);
 }
 
+static unsigned
+format_of(bool takes_mounts)
+{
+    return takes_mounts ? UPGRADE_FORMAT_MOUNTS : UPGRADE_FORMAT;
+}
+
 static int
 read_state(int fd)
 {
@@ -126,8 +134,9 @@ read_state(int fd)
     close(fd);
     if (err)
         return err;
-    if (parcel_get_u32(&state) != MAGIC || parcel_get_u32(&state) != UPGRADE_FORMAT)
+    if (parcel_get_u32(&state) != MAGIC)
         return -EBADMSG;
+    uint32_t format = parcel_get_u32(&state);
     frozen_ns = parcel_get_u64(&state);
     past_programs = parcel_get_u32(&state);
     port = (uint16_t)parcel_get_u32(&state);
@@ -135,6 +144,9 @@ read_state(int fd)
 
     is_sandboxed = flags & STATE_SANDBOXED;
     is_managed = flags & STATE_MANAGED;
+    has_mounts = flags & STATE_MOUNTS;
+    if (format != format_of(has_mounts))
+        return -EBADMSG;
     int socket = (int)parcel_get_u32(&state);
     pid_t pid = (pid_t)parcel_get_u32(&state);
     const void *pids = parcel_get_bytes(&state, &bytes);
@@ -184,9 +196,9 @@ upgrade_begin(int argc, char **argv)
 }
 
 int
-upgrade_answer_check(void)
+upgrade_answer_check(bool takes_mounts)
 {
-    printf("kiln-saved-state %d\n", UPGRADE_FORMAT);
+    printf("kiln-saved-state %u\n", format_of(takes_mounts));
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -237,8 +249,6 @@ upgrade_restore(void)
         restore_brick(&sum);
     if (is_managed)
         brick_ops_restore(&state);
-    parcel_free(&state);
-    drop_inherited();
     posix_keep_unlinked(false);
     pthread_mutex_lock(&lock);
     figures.connections = sum.connections;
@@ -246,9 +256,51 @@ upgrade_restore(void)
     figures.lost_clients = sum.lost_clients;
     figures.stall_ms = (unsigned)((clock_mono_ns() - frozen_ns) / 1000000);
     pthread_mutex_unlock(&lock);
+    if (!has_mounts) {
+        parcel_free(&state);
+        drop_inherited();
+    }
     log_event(LOG_INFO, NULL, "upgraded",
               "kilnd %s goes on with %u connections and %u open files after %u ms; %u clients are cut off",
               PACKAGE_VERSION, sum.connections, sum.files, figures.stall_ms, sum.lost_clients);
+}
+
+unsigned
+upgrade_programs(void)
+{
+    return past_programs;
+}
+
+struct parcel *
+upgrade_state_of_mounts(void)
+{
+    return has_mounts ? &state : NULL;
+}
+
+/* The program serves, and so do the mounts. `lock` is held. */
+static void
+allow_upgrades_locked(void)
+{
+    refusal = is_serving && !has_mounts ? never : "kilnd is still starting";
+    if (is_serving && !has_mounts)
+        figures.count = past_programs; /* now `kiln upgrade` knows that this program serves */
+}
+
+void
+upgrade_mounts_done(unsigned served, unsigned failed)
+{
+    drop_inherited();
+    pthread_mutex_lock(&lock);
+    has_mounts = false;
+    figures.mounts = served;
+    figures.lost_mounts = failed;
+    figures.stall_ms = (unsigned)((clock_mono_ns() - frozen_ns) / 1000000);
+    unsigned ms = figures.stall_ms;
+
+    allow_upgrades_locked();
+    pthread_mutex_unlock(&lock);
+    log_event(failed ? LOG_ERROR : LOG_INFO, NULL, "upgraded-mounts",
+              "%u mounts inside of kilnd go on after %u ms; %u mounts are lost", served, ms, failed);
 }
 
 /* Later than the answer to `kiln upgrade`, which would be lost with the old program. */
@@ -260,7 +312,8 @@ signal_due(struct timer *t)
 }
 
 void
-upgrade_started(uint16_t brick_port, bool has_sandbox, bool has_glusterd, const char *why_not)
+upgrade_started(uint16_t brick_port, bool has_sandbox, bool has_glusterd,
+                const struct upgrade_mounts *with_mounts, const char *why_not)
 {
     listeners_drop_rest();
     timer_init(&soon, signal_due);
@@ -268,8 +321,10 @@ upgrade_started(uint16_t brick_port, bool has_sandbox, bool has_glusterd, const 
     port = brick_port;
     is_sandboxed = has_sandbox;
     is_managed = has_glusterd;
-    refusal = why_not;
-    figures.count = past_programs; /* now `kiln upgrade` knows that this program serves */
+    mounts = with_mounts;
+    is_serving = true;
+    never = why_not;
+    allow_upgrades_locked();
     pthread_mutex_unlock(&lock);
 }
 
@@ -336,7 +391,8 @@ static int
 check_program(const char *program, char *error, size_t error_size)
 {
     char answer[512] = "";
-    int ends[2], format, status = 0, err;
+    int ends[2], status = 0, err;
+    unsigned format;
     pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC))
@@ -351,17 +407,18 @@ check_program(const char *program, char *error, size_t error_size)
     }
     close(ends[0]);
     if (err) {
-        snprintf(error, error_size, "%s cannot be run: %s", program, strerror(-err));
+        snprintf(error, error_size, "%s cannot be run: %s; expected the absolute path of a kilnd", program,
+                 strerror(-err));
         return err;
     }
-    if (sscanf(answer, "kiln-saved-state %d", &format) != 1) {
+    if (sscanf(answer, "kiln-saved-state %u", &format) != 1) {
         snprintf(error, error_size, "%s does not start as kilnd: %.300s", program,
                  *answer ? answer : "no answer");
         return -EINVAL;
     }
-    if (format != UPGRADE_FORMAT) {
-        snprintf(error, error_size, "%s has another format of saved state (%d, this kilnd: %d)", program,
-                 format, UPGRADE_FORMAT);
+    if (format != format_of(mounts != NULL)) {
+        snprintf(error, error_size, "%s has another format of saved state (%u, this kilnd: %u)", program,
+                 format, format_of(mounts != NULL));
         return -EOPNOTSUPP;
     }
     return 0;
@@ -511,11 +568,12 @@ save_state(struct parcel *to)
     if (states.attaching || states.detaching)
         return -EAGAIN;
     parcel_put_u32(to, MAGIC);
-    parcel_put_u32(to, UPGRADE_FORMAT);
+    parcel_put_u32(to, format_of(mounts != NULL));
     parcel_put_u64(to, frozen_ns);
     parcel_put_u32(to, past_programs + 1);
     parcel_put_u32(to, port);
-    parcel_put_u32(to, (is_sandboxed ? STATE_SANDBOXED : 0) | (is_managed ? STATE_MANAGED : 0));
+    parcel_put_u32(to, (is_sandboxed ? STATE_SANDBOXED : 0) | (is_managed ? STATE_MANAGED : 0) |
+                           (mounts ? STATE_MOUNTS : 0));
     save_children(to);
     listeners_save(to);
     if (is_managed)
@@ -525,6 +583,8 @@ save_state(struct parcel *to)
     parcel_put_u32(to, 0);
     if (is_managed)
         brick_ops_save(to);
+    if (!s.err && mounts)
+        s.err = mounts->save(to);
     return s.err ? s.err : to->is_broken ? -ENOMEM : 0;
 }
 
@@ -537,8 +597,11 @@ freeze_and_save(struct parcel *to)
     int err = -EAGAIN;
 
     while (err == -EAGAIN && clock_mono_ns() < deadline) {
-        frozen_ns = clock_mono_ns();
-        err = transport_freeze((unsigned)((deadline - frozen_ns) / 1000000), parked_calls);
+        uint64_t now = clock_mono_ns();
+
+        if (!mounts)
+            frozen_ns = now; /* else the mounts rest for longer */
+        err = transport_freeze((unsigned)((deadline - now) / 1000000), parked_calls);
         if (err)
             return err;
         err = save_state(to);
@@ -571,6 +634,7 @@ run_next(const char *program, const struct parcel *saved)
 
     err = err ? err : transport_keep_open(true);
     err = err ? err : keep_spawner(true);
+    err = err || !mounts ? err : mounts->keep_open(true);
     err = err || !is_sandboxed ? err : sandbox_keep_capabilities(true);
     if (!err) {
         snprintf(number, sizeof number, "%d", fd);
@@ -583,6 +647,8 @@ run_next(const char *program, const struct parcel *saved)
     }
     (void)transport_keep_open(false);
     (void)keep_spawner(false);
+    if (mounts)
+        (void)mounts->keep_open(false);
     if (is_sandboxed)
         (void)sandbox_keep_capabilities(false);
     if (fd >= 0)
@@ -594,7 +660,7 @@ void
 upgrade_run(void)
 {
     struct parcel saved = {0};
-    char program[PATH_MAX];
+    char program[PATH_MAX], why[PATH_MAX + 256] = "";
 
     pthread_mutex_lock(&lock);
     memcpy(program, next_program, sizeof program);
@@ -603,15 +669,23 @@ upgrade_run(void)
     if (!*program)
         return; /* a signal that `kiln upgrade` has not sent */
     notify_reloading();
-    int err = freeze_and_save(&saved);
+    frozen_ns = clock_mono_ns();
+    int err = mounts ? mounts->freeze(DEADLINE_MS, why, sizeof why) : 0;
+    bool are_frozen = !err;
+
+    err = err ? err : freeze_and_save(&saved);
     if (!err) {
         log_event(LOG_INFO, NULL, "upgrade-begins", "kilnd %s runs %s", PACKAGE_VERSION, program);
         err = run_next(program, &saved);
         transport_thaw();
     }
+    if (are_frozen && mounts)
+        mounts->thaw();
     parcel_free(&saved);
     notify_reloaded();
-    if (err == -EBUSY || err == -EAGAIN)
+    if (!are_frozen)
+        upgrade_failed("the mount inside of kilnd on %s", why);
+    else if (err == -EBUSY || err == -EAGAIN)
         upgrade_failed("a call has not ended within %d seconds", DEADLINE_MS / 1000);
     else
         upgrade_failed("%s cannot be run: %s", program, strerror(-err));

@@ -47,6 +47,12 @@ show_upgraded(const json_t *before, const json_t *now)
            json_string_value(json_object_get(now, "version")), figure(now, "pid"),
            json_string_value(json_object_get(before, "version")), figure(now, "connections"),
            figure(now, "files"), figure(now, "stall_ms"));
+    if (figure(now, "mounts"))
+        printf("%ld mounts inside of kilnd go on\n", figure(now, "mounts"));
+    if (figure(now, "lost_mounts"))
+        printf("%ld mounts inside of kilnd are lost; see: journalctl -u kilnd, and: kiln mount VOLUME DIR "
+               "-o inside\n",
+               figure(now, "lost_mounts"));
     if (figure(now, "lost_clients"))
         printf("%ld clients have to connect again\n", figure(now, "lost_clients"));
     return KILN_DONE;

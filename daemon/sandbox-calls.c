@@ -256,13 +256,13 @@ static const struct sandbox_call of_programs[] = {
 const struct sandbox_call *const *
 sandbox_tables(enum sandbox_role role)
 {
-    static const struct sandbox_call *const tables[][5] = {
+    static const struct sandbox_call *const tables[][6] = {
         [SANDBOX_BRICKS] = {of_all, of_daemons, of_bricks},
         [SANDBOX_VOLUMES] = {of_all, of_daemons, of_bricks, of_upgrade},
         [SANDBOX_PROGRAMS] = {of_all, of_bricks, of_programs},
         [SANDBOX_MOUNT] = {of_all, of_daemons, of_mount, of_upgrade},
         [SANDBOX_HEALER] = {of_all, of_daemons},
-        [SANDBOX_INSIDE] = {of_all, of_daemons, of_bricks, of_mount},
+        [SANDBOX_INSIDE] = {of_all, of_daemons, of_bricks, of_mount, of_upgrade},
     };
 
     return tables[role];

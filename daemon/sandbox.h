@@ -34,7 +34,7 @@ enum sandbox_role {
     SANDBOX_MOUNT,    /* kiln-mount */
     SANDBOX_HEALER,   /* kiln-heal */
     SANDBOX_PROGRAMS, /* the programs that kilnd starts: hook scripts and kiln-heal */
-    SANDBOX_INSIDE,   /* kilnd with --inside-mounts: of bricks and of mounts */
+    SANDBOX_INSIDE,   /* kilnd with --inside-mounts: SANDBOX_VOLUMES and SANDBOX_MOUNT */
 };
 
 /* The words on, log and off. Returns 0 or -EINVAL. Any thread. */

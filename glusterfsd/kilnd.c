@@ -72,6 +72,7 @@ static bool is_logging; /* the log is open; before, main() prints the failure */
  * options. NULL: not set. */
 static char *first_brick, *bind_address;
 static int64_t volfile_port = -1;
+static uint16_t brick_port; /* that clients connect to */
 
 /* Gives the reason to the log and to the process that started the daemon. */
 static int __attribute__((format(printf, 2, 3)))
@@ -391,15 +392,24 @@ listen_for_clients(void)
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
-    upgrade_started(port, is_sandboxed, options.server != NULL,
+    brick_port = port;
+    return 0;
+}
+
+static void
+allow_upgrades(void)
+{
+    static const struct upgrade_mounts with_mounts = {.freeze = inside_mounts_freeze,
+                                                      .thaw = inside_mounts_thaw,
+                                                      .save = inside_mounts_save,
+                                                      .keep_open = inside_mounts_keep_open};
+
+    upgrade_started(brick_port, is_sandboxed, options.server != NULL,
+                    options.takes_mounts ? &with_mounts : NULL,
                     !options.server && options.socket_path
                         ? "bricks are attached to this kilnd by its socket (-S), and no glusterd has their "
                           "volfiles: restart kilnd"
-                    : options.takes_mounts
-                        ? "the mounts inside of this kilnd (--inside-mounts) would end: unmount them, and "
-                          "restart kilnd"
                         : NULL);
-    return 0;
 }
 
 static int
@@ -457,6 +467,7 @@ start(void)
         (status = learn_of_process()) || (status = listen_for_clients()) ||
         (status = listen_for_mounts()))
         return status;
+    allow_upgrades();
     err = options.server ? management_sign_in() : 0;
     return err ? give_up(EXIT_FAILURE, "the brick could not be signed in: %s", strerror(-err)) : 0;
 }
@@ -642,7 +653,7 @@ confine_programs(void *arg)
 static bool
 may_upgrade(void)
 {
-    return options.state_dir || (options.management_path && !options.takes_mounts);
+    return options.state_dir || options.management_path;
 }
 
 /* Without a kernel that takes the filter kilnd serves, unless the operator has asked for the sandbox. */
@@ -679,7 +690,7 @@ main(int argc, char **argv)
     options_parse(&options, argc, argv);
     is_sandboxed = upgrade_was_sandboxed();
     if (options.is_upgrade_check)
-        return upgrade_answer_check();
+        return upgrade_answer_check(options.takes_mounts);
     if (options.is_check)
         return check_volfiles();
     int status = prepare();

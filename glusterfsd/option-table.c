@@ -314,8 +314,8 @@ const struct kilnd_option kilnd_option_rows[] = {
                   "see the chapter INSIDE MOUNTS of kiln-mount's manual page.\n"
                   "Needs a management socket that no other kilnd has. Without this option kilnd takes no "
                   "mounts, and the sandbox allows none.\n"
-                  ".I kiln upgrade\n"
-                  "refuses a kilnd with this option, because the upgrade would end the mounts.",
+                  "The mounts go on through\n"
+                  ".IR \"kiln upgrade\" .",
     },
     {
         .name = "no-compound",

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parcel.h"
+#include "bricks/upgrade.h"
 #include "log/log.h"
 #include "mount/inside.h"
 #include "mount/mount.h"
@@ -62,6 +64,19 @@ inside_restore(const struct mount_options *recorded, const char *mountpoint, cha
               err ? strerror(-err) : "mounting again after the kilnd before was killed");
 }
 
+/* Mounts again after a killed kilnd, or goes on with the mounts of the earlier program. */
+static void
+inside_take_back(struct parcel *saved)
+{
+    if (!saved) {
+        records_each(records_dir, inside_restore);
+        return;
+    }
+    mounts_when_restored(upgrade_mounts_done);
+    (void)mounts_restore(saved);
+    parcel_free(saved);
+}
+
 int
 inside_mounts_begin(const char *management_socket, char *error, size_t error_size)
 {
@@ -69,13 +84,19 @@ inside_mounts_begin(const char *management_socket, char *error, size_t error_siz
                                        .entering = inside_save_record,
                                        .leaving = inside_remove_record,
                                        .stays = true};
+    struct parcel *saved = upgrade_state_of_mounts();
     int err = coro_stacks_init_of(STACK_BYTES);
 
     if (snprintf(socket_path, sizeof socket_path, "%s%s", management_socket, INSIDE_SOCKET_ENDING) >=
             (int)sizeof socket_path ||
         snprintf(records_dir, sizeof records_dir, "%s.d", socket_path) >= (int)sizeof records_dir)
         err = -ENAMETOOLONG;
-    err = err ? err : shared_become(socket_path);
+    if (!err && saved) {
+        fuse_set_generation(parcel_get_u32(saved));
+        shared_restore(saved);
+    } else if (!err) {
+        err = shared_become(socket_path);
+    }
     if (err) {
         snprintf(error, error_size, "%s: %s", socket_path,
                  err == -EWOULDBLOCK ? "another kilnd takes mounts there" : strerror(-err));
@@ -84,7 +105,7 @@ inside_mounts_begin(const char *management_socket, char *error, size_t error_siz
     sem_init(&none_left, 0, 0);
     mounts_begin(&hooks);
     is_begun = true;
-    records_each(records_dir, inside_restore);
+    inside_take_back(saved);
     err = shared_listen(socket_path);
     if (err)
         snprintf(error, error_size, "%s: %s", socket_path, strerror(-err));
@@ -123,4 +144,35 @@ inside_mounts_refetch(void)
 {
     if (is_begun)
         mounts_refetch();
+}
+
+/* ---- a newer program ------------------------------------------------------------------------- */
+
+int
+inside_mounts_freeze(unsigned ms, char *why, size_t why_size)
+{
+    return is_begun ? mounts_freeze(ms, why, why_size) : 0;
+}
+
+void
+inside_mounts_thaw(void)
+{
+    if (is_begun)
+        mounts_thaw();
+}
+
+int
+inside_mounts_save(struct parcel *to)
+{
+    parcel_put_u32(to, upgrade_programs() + 1);
+    shared_save(to);
+    return mounts_save(to);
+}
+
+int
+inside_mounts_keep_open(bool keeps)
+{
+    int err = is_begun ? mounts_keep_open(keeps) : 0, shared = is_begun ? shared_keep_open(keeps) : 0;
+
+    return err ? err : shared;
 }

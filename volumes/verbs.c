@@ -100,9 +100,10 @@ verb_version(json_t *args, json_t **out, struct problem *why)
     struct upgrade_figures f;
 
     upgrade_figures(&f);
-    *out = json_pack("{ss si si si si si si ss}", "version", PACKAGE_VERSION, "pid", (int)getpid(),
+    *out = json_pack("{ss si si si si si si si si ss}", "version", PACKAGE_VERSION, "pid", (int)getpid(),
                      "upgrades", (int)f.count, "connections", (int)f.connections, "files", (int)f.files,
-                     "lost_clients", (int)f.lost_clients, "stall_ms", (int)f.stall_ms, "upgrade_error",
+                     "lost_clients", (int)f.lost_clients, "mounts", (int)f.mounts, "lost_mounts",
+                     (int)f.lost_mounts, "stall_ms", (int)f.stall_ms, "upgrade_error",
                      f.error);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* A client's connection in the hands of two programs. The new program begins with new xids, because no call
  * waits when the connection is saved. */
+#include "log/log.h"
 #include "rpc/client/rpc-client-internal.h"
 #include "rpc/transport/saved.h"
 
@@ -34,6 +35,31 @@ rpc_client_rests(struct rpc_client *c)
     return rests;
 }
 
+/* Held client. */
+static void
+save_path(struct rpc_client *c, struct parcel *to)
+{
+    const struct fop_path *p = atomic_load(&c->fop_path);
+
+    conn_save_partner(p && atomic_load(&p->ops) ? p->conn : NULL, to);
+}
+
+/* A path that is not taken does no harm: fops go as bytes until the connection's end. */
+static void
+restore_path(struct rpc_client *c, struct parcel *from)
+{
+    struct fop_path *p = fop_path_offer(&client_path_ops, c);
+
+    if (p && conn_offer_to_partner(from, &p->token)) {
+        atomic_store(&c->fop_path, p); /* no call comes, and no record is read before rpc_client_go_on() */
+        return;
+    }
+    log_event(LOG_WARNING, NULL, "rpc-path-lost", "%s: calls go by the connection from now on", c->name);
+    if (p)
+        fop_path_close(p);
+    fop_path_unref(p);
+}
+
 void
 rpc_client_save(struct rpc_client *c, struct parcel *to)
 {
@@ -44,6 +70,8 @@ rpc_client_save(struct rpc_client *c, struct parcel *to)
     if (is_saved) {
         parcel_put_u32(to, atomic_load(&c->cred_flavor));
         conn_save(conn, NULL, 0, to);
+        if (c->is_inside)
+            save_path(c, to);
     }
     client_let_go(c);
 }
@@ -82,6 +110,8 @@ rpc_client_restore(struct rpc_client *c, struct parcel *from)
         return false;
     }
     atomic_store(&c->cred_flavor, flavor);
+    if (c->is_inside)
+        restore_path(c, from);
     conn_unref(conn);
     return true;
 }

@@ -178,13 +178,19 @@ static const struct fop_path_ops inside_ops = {
     .begin = inside_begin, .run = inside_run, .drop = inside_drop};
 
 bool
-rpc_inside_accept(struct rpc_request *login, const struct gfid *token)
+inside_take_path(struct conn *c, void *server, const struct gfid *token)
 {
-    struct fop_path *p = conn_is_to_self(login->conn) ? fop_path_take(token) : NULL;
+    struct fop_path *p = conn_is_to_self(c) ? fop_path_take(token) : NULL;
 
     if (!p)
         return false;
-    fop_path_open(p, &inside_ops, login->server, login->conn);
+    fop_path_open(p, &inside_ops, server, c);
     fop_path_unref(p);
     return true;
+}
+
+bool
+rpc_inside_accept(struct rpc_request *login, const struct gfid *token)
+{
+    return inside_take_path(login->conn, login->server, token);
 }

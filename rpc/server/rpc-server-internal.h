@@ -31,6 +31,9 @@ int sequence_resolve(struct rpc_request *req);
 
 /* inside.c: answers a request that came as a call, with its reply or -errno, and frees the request. */
 void inside_answer(struct rpc_request *req, int err);
+/* inside.c: takes the path with this token from the connection's other end. False: there is none in this
+ * process. */
+bool inside_take_path(struct conn *c, void *server, const struct gfid *token);
 /* The program of the server's fops. NULL: there is none. */
 const struct rpc_program *fop_program(const struct rpc_server *s);
 

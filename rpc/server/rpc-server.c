@@ -310,6 +310,7 @@ const struct transport_ops rpc_server_transport_ops = {
     .accepted = conn_accepted,
     .record = record_arrived,
     .closed = conn_closed,
+    .path_offered = inside_take_path,
 };
 
 /* ---- replies --------------------------------------------------------------------------------- */

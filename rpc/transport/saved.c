@@ -377,6 +377,51 @@ conn_restore_dialled(struct parcel *from, const struct transport_ops *ops, void 
     return conn_restore_any(from, true, ops, arg);
 }
 
+/* Unlike its descriptor, a socket's cookie is never used again. 0: there is no such socket. */
+static uint64_t
+socket_cookie(int fd)
+{
+    uint64_t cookie;
+    socklen_t size = sizeof cookie;
+
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) ? 0 : cookie;
+}
+
+void
+conn_save_partner(const struct conn *accepted, struct parcel *to)
+{
+    parcel_put_u32(to, accepted ? (uint32_t)accepted->src.fd : UINT32_MAX);
+    parcel_put_u64(to, accepted ? socket_cookie(accepted->src.fd) : 0);
+}
+
+struct partner {
+    int fd;
+    uint64_t cookie;
+    const struct gfid *token;
+    bool is_taken;
+};
+
+static void
+offer_to_conn(struct conn *c, void *arg)
+{
+    struct partner *p = arg;
+
+    if (!c->is_dialled && c->src.fd == p->fd && c->ops->path_offered && socket_cookie(p->fd) == p->cookie)
+        p->is_taken = c->ops->path_offered(c, c->arg, p->token);
+}
+
+bool
+conn_offer_to_partner(struct parcel *from, const struct gfid *token)
+{
+    struct partner p = {.token = token};
+
+    p.fd = (int)parcel_get_u32(from);
+    p.cookie = parcel_get_u64(from);
+    if (p.fd >= 0 && p.cookie && !from->is_broken)
+        transport_each_conn(offer_to_conn, &p);
+    return p.is_taken;
+}
+
 void
 conn_start_restored(struct conn *c)
 {

@@ -70,4 +70,9 @@ int conn_keep_open(struct conn *c, bool keeps);
 /* As conn_restore(), for a connection that this side has dialled. */
 struct conn *conn_restore_dialled(struct parcel *from, const struct transport_ops *ops, void *arg);
 
+/* A connection of which both ends are in this process (fop-path.h). The dialled end's owner writes the name
+ * of the accepted end (NULL: none), and offers a path to that end after both were restored. */
+void conn_save_partner(const struct conn *accepted, struct parcel *to);
+bool conn_offer_to_partner(struct parcel *from, const struct gfid *token);
+
 #endif

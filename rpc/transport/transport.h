@@ -31,6 +31,7 @@
 #define TRANSPORT_IOVS 4
 
 struct conn;
+struct gfid;
 struct listener;
 struct tls_config;
 
@@ -88,6 +89,9 @@ struct transport_ops {
     /* How a connection accepted by TCP is encrypted: a reference to a config, or NULL: not at all. Sets
      * *allows_plain if the peer may choose. The function may be NULL. */
     struct tls_config *(*tls)(void *arg, bool *allows_plain);
+    /* The dialled end of this restored connection is in this process, too, and has offered a path for fops
+     * (fop-path.h). False: not taken. Under the transport's lock. The function may be NULL. */
+    bool (*path_offered)(struct conn *c, void *arg, const struct gfid *token);
 };
 
 /* `host` NULL: all addresses, IPv4 and IPv6. Port 0: any; listener_port() tells. `ops` and `arg` are kept,
