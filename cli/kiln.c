@@ -148,7 +148,7 @@ nearest_verb(const char *word)
 static int
 unknown_verb(const char *word)
 {
-    const char *nearest = nearest_verb(word);
+    const char *nearest = strcmp(word, "version") == 0 ? "kiln --version" : nearest_verb(word);
     char expected[64] = "a verb that kiln help lists";
 
     if (nearest)
@@ -184,6 +184,9 @@ verb_run(const struct verb *v, int argc, char **argv)
         help_one(stdout, v);
         return KILN_DONE;
     }
+    for (int i = 0; i < argc && v->max_args >= 0; i++)
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !strstr(v->args, argv[i]))
+            return usage(v, "%s: there is no option '%.200s'", v->name, argv[i]);
     if (argc < v->min_args)
         return usage(v, "%s: an argument is missing", v->name);
     if (v->max_args >= 0 && argc > v->max_args)

@@ -56,6 +56,9 @@ mount_refuses(const char *dir, const char *what, int err)
     if (err == EINVAL)
         return refuse(KILN_REFUSED, "sweep TIME, release drop|keep, cap BYTES or stacks age|drop|keep",
                       "kiln help pools", "%s: the pools do not take %s", dir, what);
+    if (err == ENOENT || err == ENOTDIR)
+        return refuse(KILN_REFUSED, "the mount point of a volume", "findmnt -t fuse.glusterfs", "%s: %s", dir,
+                      strerror(err));
     return refuse(KILN_REFUSED, NULL, NULL, "%s: %s: %s", dir, what, strerror(err));
 }
 

@@ -200,6 +200,11 @@ show_quota(const json_t *answer)
     json_t *one;
     size_t i;
 
+    if (!json_is_true(json_object_get(answer, "counts"))) {
+        printf("Volume %s has no limits; set one: kiln volume quota %s set PATH SIZE\n", text(answer, "name"),
+               text(answer, "name"));
+        return KILN_DONE;
+    }
     printf("%-50s %18s %18s %18s\n", "Path", "Limit", "Used", "Available");
     json_array_foreach(json_object_get(answer, "limits"), i, one)
     {

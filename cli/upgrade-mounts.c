@@ -165,7 +165,8 @@ upgrade_mount(pid_t pid)
     char program[PATH_MAX], text[256];
 
     if (!mount_program(pid, program))
-        return refuse(KILN_REFUSED, NULL, NULL, "process %d is no kiln-mount", (int)pid);
+        return refuse(KILN_REFUSED, "the process id of a kiln-mount, or none for all", "pgrep -a kiln-mount",
+                      "process %d is no kiln-mount", (int)pid);
     int status = check_formats(pid, program);
     if (status)
         return status;
@@ -201,7 +202,14 @@ upgrade_mounts(int argc, char **argv)
 {
     int status = argc ? KILN_DONE : upgrade_all_mounts();
 
-    for (int i = 0; i < argc && !status; i++)
-        status = upgrade_mount((pid_t)strtol(argv[i], NULL, 10));
+    for (int i = 0; i < argc && !status; i++) {
+        char *end;
+        long pid = strtol(argv[i], &end, 10);
+
+        if (end == argv[i] || *end || pid < 1 || pid > INT_MAX)
+            return refuse(KILN_USAGE, "the process id of a kiln-mount, or none for all",
+                          "pgrep -a kiln-mount", "'%.200s' is no process id", argv[i]);
+        status = upgrade_mount((pid_t)pid);
+    }
     return status;
 }

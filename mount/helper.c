@@ -189,7 +189,7 @@ translate_option(struct helper *h, const char *name, char *value, bool is_sloppy
         return translate_own(h, option, name, value);
     if (word)
         return translate_word(h, word, name);
-    return is_sloppy ? 0 : fail(h, "option %s: not known", name);
+    return is_sloppy ? 0 : fail(h, "option %s: not known; the options: man kiln-mount", name);
 }
 
 const char *

@@ -159,8 +159,12 @@ brick_jobs_check(const struct volume *v, brick_prepare prepare, struct problem *
         int err = file ? bricks_check_volfile(file, error, sizeof error) : -EINVAL;
 
         volfile_free(file);
-        if (err)
-            return problem_set(why, err, "brick %s: %s", v->bricks[i].path, error);
+        if (!err)
+            continue;
+        problem_set(why, err, "brick %s: %s", v->bricks[i].path, error);
+        if (err == -ENOENT && strstr(error, "TLS: "))
+            problem_type(why, "kiln tls init   # or kiln tls cert, where another host has the authority");
+        return err;
     }
     return 0;
 }

@@ -172,7 +172,8 @@ brick_place_check(const char *path, bool *is_missing, struct problem *why)
     if (S_ISLNK(st.st_mode))
         return refuse_place(path, "it is a symbolic link", -ENOTDIR, why);
     if (!S_ISDIR(st.st_mode))
-        return refuse_place(path, "it is no folder", -ENOTDIR, why);
+        return refuse_place(path, "it is no folder; expected an empty folder, or a path that does not exist",
+                            -ENOTDIR, why);
     return check_existing(path, why) ? why->err : check_file_system(path, path, why);
 }
 

@@ -75,7 +75,8 @@ add_sets(struct brick_plan *plan, const struct volume *added, struct problem *wh
     struct volume *v = plan->fresh;
 
     if (added->brick_count % v->replica != 0) {
-        problem_set(why, -EINVAL, "%u bricks with replica %u", added->brick_count, v->replica);
+        problem_set(why, -EINVAL, "%u brick%s with replica %u", added->brick_count,
+                    added->brick_count == 1 ? "" : "s", v->replica);
         problem_expected(why, "a multiple of %u bricks, or replica N to have more copies of each file",
                          v->replica);
         return why->err;

@@ -571,7 +571,8 @@ quota_describe(const struct volume *v, struct quota_rows *rows, const json_t *pa
             json_array_append_new(list, one);
     }
     free(t.rows);
-    *out = json_pack("{ss sb so}", "name", v->name, "whole", (int)t.is_whole, "limits", list);
+    *out = json_pack("{ss sb sb so}", "name", v->name, "counts", (int)volume_counts_usage(v), "whole",
+                     (int)t.is_whole, "limits", list);
     return *out ? 0 : problem_no_memory(why);
 }
 

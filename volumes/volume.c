@@ -348,8 +348,9 @@ int
 volume_check_shape(const struct volume *v, struct problem *why)
 {
     if (v->brick_count == 0 || v->brick_count > VOLUME_BRICKS_MAX) {
-        problem_set(why, -EINVAL, "%u bricks", v->brick_count);
-        problem_expected(why, "1 to %d bricks", VOLUME_BRICKS_MAX);
+        problem_set(why, -EINVAL, "volume %s with %u bricks", v->name, v->brick_count);
+        problem_expected(why, "1 to %d folders that become its bricks", VOLUME_BRICKS_MAX);
+        problem_type(why, "kiln volume create %s /srv/%s-1", v->name, v->name);
     } else if (v->redundancy && check_dispersed(v, why)) {
         return why->err;
     } else if (v->has_arbiter && v->replica != 3) {
@@ -359,7 +360,8 @@ volume_check_shape(const struct volume *v, struct problem *why)
         problem_set(why, -EINVAL, "replica %u", v->replica);
         problem_expected(why, "replica 2 to 16, or no replica at all");
     } else if (v->brick_count % v->replica != 0) {
-        problem_set(why, -EINVAL, "%u bricks with replica %u", v->brick_count, v->replica);
+        problem_set(why, -EINVAL, "%u brick%s with replica %u", v->brick_count,
+                    v->brick_count == 1 ? "" : "s", v->replica);
         problem_expected(why, "a multiple of %u bricks", v->replica);
     } else {
         return 0;

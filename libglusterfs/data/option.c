@@ -138,8 +138,20 @@ percent_or_size(const char *text, uint64_t *out)
     return option_size(text, out);
 }
 
+/* "one of a, b, c" */
 static const char *
-expected_text(const struct option *o)
+choices_text(const struct option *o, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "one of");
+
+    for (int i = 0; o->choices && o->choices[i]; i++)
+        if (*o->choices[i] && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used > 6 ? ", " : " ", o->choices[i]);
+    return out;
+}
+
+static const char *
+expected_text(const struct option *o, char *out, size_t size)
 {
     switch (o->type) {
     case OPTION_BOOL:
@@ -155,7 +167,7 @@ expected_text(const struct option *o)
     case OPTION_PERCENT_OR_SIZE:
         return "a percentage or a size";
     case OPTION_ENUM:
-        return "one of the values known";
+        return choices_text(o, out, size);
     case OPTION_UUID:
         return "a uuid of 36 characters";
     default:
@@ -251,7 +263,7 @@ option_find(const struct option *table, const char *key)
 static void
 describe_error(char *error, size_t size, const struct option *o, const struct option_value *v, int err)
 {
-    char where[32] = "";
+    char where[32] = "", expected[256];
 
     if (v->line)
         snprintf(where, sizeof where, "line %u: ", v->line);
@@ -264,7 +276,8 @@ describe_error(char *error, size_t size, const struct option *o, const struct op
     else if (err == -ENOMEM)
         snprintf(error, size, "%soption %s: no memory", where, v->key);
     else
-        snprintf(error, size, "%soption %s %s: expected %s", where, v->key, v->value, expected_text(o));
+        snprintf(error, size, "%soption %s %s: expected %s", where, v->key, v->value,
+                 expected_text(o, expected, sizeof expected));
 }
 
 static int

@@ -272,7 +272,8 @@ load_fails(struct reason *why, const char *path, const char *word)
         text = strerror(-err);
     }
     ERR_clear_error();
-    return reason_set(why, err, "TLS: %s %s: %s", word, path, text ? text : "it cannot be loaded");
+    return reason_set(why, err, "TLS: %s %s: %s%s", word, path, text ? text : "it cannot be loaded",
+                      err == -ENOENT ? "; kiln tls init makes such files" : "");
 }
 
 static int

@@ -36,6 +36,19 @@ says "all bricks of a kilnd without a glusterd are folders of its machine" kiln 
 says "features.quota on is not built: " kiln set web features.quota on
 says "kiln volume limit web 10G" kiln set web features.quota on
 says "nfs.disable off: an NFS server is not built" kiln set web nfs.disable off
+says "did you mean kiln --version?" kiln version
+says "status: there is no option '--detail'" kiln status --detail
+says "option cluster.quorum-type foo: expected one of none, auto, fixed" kiln set web cluster.quorum-type foo
+says "kiln tls init" kiln set web server.ssl on
+says "kiln volume create empty /srv/empty-1" kiln create empty
+says "1 brick with replica 2" kiln create odd replica 2 "$T/b/odd"
+: >"$T/b/file"
+says "it is no folder; expected an empty folder" kiln create odd "$T/b/file"
+t "kiln quota without limits says how to set one" grep -q 'kiln volume quota web set PATH SIZE' <(kiln quota web)
+says "expected the absolute path of a kilnd" kiln upgrade /nofile
+says "'abc' is no process id" kiln upgrade mounts abc
+says "pgrep -a kiln-mount" kiln upgrade mounts 1
+says "findmnt -t fuse.glusterfs" kiln pools mount "$T/nowhere"
 says '"try": "kiln volume list"' kiln --json info nosuch
 says "$T/nowhere does not exist" kiln mount web "$T/nowhere"
 says "mkdir -p $T/nowhere" kiln mount web "$T/nowhere"
@@ -49,6 +62,7 @@ t "kiln explain says that nothing is slow, or shows ten calls at most" test \
     "$(kiln explain "$dump" | awk '/^The ten slowest/ { is_slow = 1; next } /^[^ ]/ { is_slow = 0 } is_slow' | wc -l)" -le 10
 
 # Mounts.
+says "option foo: not known; the options: man kiln-mount" kiln mount web "$T/mnt" -o foo
 says "host nohost.invalid is not known" mount -t kiln -o noshared nohost.invalid:/web "$T/mnt"
 says "localhost has no volume nope; its volumes: kiln list" mount -t kiln -o noshared localhost:/nope "$T/mnt"
 says "volume rest is not started; on localhost: kiln start rest" mount -t kiln -o noshared localhost:/rest "$T/mnt"
