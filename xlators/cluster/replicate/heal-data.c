@@ -9,8 +9,9 @@
  *                 and all if a change was begun and is not known to have ended
  *      truncate   the sinks to the source's size, and unlock the whole file
  *      blocks     each under a lock of its range: RCHECKSUM on all; READ from the source and WRITE to the
- *                 sinks that differ (`data-self-heal-algorithm full`: to all sinks). Between blocks other
- *                 clients write to all children as usual
+ *                 sinks that differ (`data-self-heal-algorithm full`: to all sinks). Beyond its end at the
+ *                 look a sink has nothing to compare, unless the file is sparse: there zeros stay a hole.
+ *                 Between blocks other clients write to all children as usual
  *      FSYNC the sinks, lock the whole file, copy the source's times to the sinks
  *      count back the counters of the look, unlock
  *
@@ -29,7 +30,7 @@ struct data_heal {
     unsigned source;
     child_set sinks, failed; /* sinks: without the arbiter */
     uint64_t size, block;
-    bool compares;
+    bool compares, is_sparse;
 };
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -67,12 +68,12 @@ is_better_source(const struct heal *h, unsigned a, unsigned b)
 }
 
 static uint64_t
-block_bytes(const struct heal *h, const struct iatt *from)
+block_bytes(const struct data_heal *d)
 {
-    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
+    const struct replicate_conf *conf = xlator_conf(d->h->op.r->xl);
     uint64_t bytes = (uint64_t)conf->heal_window * WINDOW_BYTES;
 
-    if (from->blocks * 512 < from->size) /* a sparse file: compare small blocks */
+    if (d->is_sparse) /* compare small blocks */
         return WINDOW_BYTES;
     return bytes < BLOCK_MAX ? bytes : BLOCK_MAX;
 }
@@ -93,7 +94,8 @@ choose_source(struct data_heal *d)
     for_each_child (i, sources)
         d->source = is_better_source(h, i, d->source) ? i : d->source;
     d->size = h->stat[d->source].size;
-    d->block = block_bytes(h, &h->stat[d->source]);
+    d->is_sparse = h->stat[d->source].blocks * 512 < d->size;
+    d->block = block_bytes(d);
     d->compares = conf->heal_algorithm != HEAL_FULL;
     d->sinks = h->way.is_dirty ? h->op.r->all : h->way.sinks;
     for_each_child (i, sources)
@@ -174,14 +176,15 @@ heal_checksum_make(const struct data_heal *d, unsigned i, uint64_t offset)
     return stk;
 }
 
-/* Sets *differ to the sinks whose block differs from the source. Returns 0 or the source's -errno. */
+/* Adds to *differ the sinks of `which` whose block differs from the source. Returns 0 or the source's -errno.
+ */
 static int
-compare_block(struct data_heal *d, uint64_t offset, child_set *differ)
+compare_block(struct data_heal *d, uint64_t offset, child_set which, child_set *differ)
 {
     struct fan f;
 
     fan_begin(&f);
-    for_each_child (i, (d->sinks & ~d->failed) | CHILD(d->source))
+    for_each_child (i, which | CHILD(d->source))
         fan_wind(&f, &d->h->op, i, heal_checksum_make(d, i, offset));
     fan_wait(&f);
     int err = f.good & CHILD(d->source) ? 0 : f.ret[d->source];
@@ -237,17 +240,29 @@ copy_block(struct data_heal *d, uint64_t offset, child_set to)
     return ret < 0 ? ret : 0;
 }
 
+/* The sinks of `which` that need no comparison, because they had no data from `offset` on. */
+static child_set
+sinks_without_data(const struct data_heal *d, child_set which, uint64_t offset)
+{
+    child_set are = 0;
+
+    for_each_child (i, which)
+        are |= !d->is_sparse && d->h->stat[i].size <= offset ? CHILD(i) : 0;
+    return are;
+}
+
 static int
 heal_block(struct data_heal *d, uint64_t offset)
 {
     struct lock_entity e = {.inode = d->h->op.inode, .start = offset, .len = d->block};
-    child_set differ = d->compares ? 0 : d->sinks & ~d->failed;
+    child_set sinks = d->sinks & ~d->failed;
+    child_set differ = d->compares ? sinks_without_data(d, sinks, offset) : sinks;
     int err = heal_lock(d->h, &e);
 
     if (err)
         return err;
-    if (d->compares)
-        err = compare_block(d, offset, &differ);
+    if (differ != sinks)
+        err = compare_block(d, offset, sinks & ~differ, &differ);
     if (!err && differ)
         err = copy_block(d, offset, differ);
     heal_unlock(d->h, &e);

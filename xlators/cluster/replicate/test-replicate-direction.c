@@ -309,6 +309,52 @@ START_TEST(data_heal_takes_the_copy_of_the_rule)
 }
 END_TEST
 
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static unsigned compared; /* checksums that child 1 was asked for */
+
+static void
+count_checksums(unsigned child, struct call_stack *stk, int *ret)
+{
+    (void)ret;
+    compared += child == 1 && stk->call.fop == FOP_rchecksum;
+}
+
+/* Copy 0 has the data and accuses copy 1, which has `old`. Returns the number of compared blocks. */
+static unsigned
+blocks_compared(const char *old, bool is_sparse)
+{
+    static const uint8_t accusation[12] = {[3] = 1};
+
+    scene_clear(2, false);
+    for (unsigned i = 0; i < 2; i++) {
+        struct stored_object *o = store_make(i, "/f", S_IFREG | 0644, 3, i ? old : "new data");
+
+        o->stat.blocks = is_sparse ? 0 : o->stat.blocks;
+        if (i == 0)
+            (void)store_set_xattr(o, "trusted.afr.c1", accusation, sizeof accusation);
+    }
+    compared = 0;
+    scene.lie = count_checksums;
+    replicas_begin("");
+    scene_lookup_all();
+    scene_run(5000);
+    scene.lie = NULL;
+    ck_assert_ptr_null(copies_difference());
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+    return compared;
+}
+
+START_TEST(data_heal_compares_no_block_behind_the_end_of_a_copy)
+{
+    ck_assert_uint_eq(blocks_compared("old data", false), 1);
+    ck_assert_uint_eq(blocks_compared("old", false), 1);
+    ck_assert_uint_eq(blocks_compared("", false), 0);
+    ck_assert_uint_eq(blocks_compared("", true), 1); /* zeros stay a hole */
+}
+END_TEST
+
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 static int
@@ -401,6 +447,7 @@ test_suite(void)
 
     tcase_add_test(t, direction_follows_the_rule_for_every_matrix);
     tcase_add_test(t, data_heal_takes_the_copy_of_the_rule);
+    tcase_add_test(t, data_heal_compares_no_block_behind_the_end_of_a_copy);
     tcase_add_test(t, attribute_heal_takes_the_copy_of_the_rule);
     tcase_add_test(t, name_heal_keeps_the_names_of_the_rule);
     suite_add_tcase(s, t);
