@@ -181,8 +181,16 @@ add_accused(json_t *of_set, const json_t *brick)
     }
 }
 
-/* Moves the entries of a brick that are in split-brain, by the accusations of all bricks of the set, to its
- * list of such entries. */
+/* Reads the masks of an element of "accused", or of their sums. */
+static void
+read_masks(const json_t *array, size_t first, unsigned out[HEAL_PENDING_KINDS])
+{
+    for (size_t k = 0; k < HEAL_PENDING_KINDS; k++)
+        out[k] = (unsigned)json_integer_value(json_array_get(array, first + k));
+}
+
+/* Adds the entries of a brick that are in split-brain, by the accusations of all bricks of the set, to its
+ * list of such entries. The brick's host has listed those that its own bricks show to be split. */
 static void
 judge_brick(const struct volume *v, json_t *brick, const json_t *of_set)
 {
@@ -194,13 +202,14 @@ judge_brick(const struct volume *v, json_t *brick, const json_t *of_set)
     {
         const char *gfid = json_string_value(json_array_get(one, 0));
         const json_t *sum = gfid ? json_object_get(of_set, gfid) : NULL;
-        unsigned accused[HEAL_PENDING_KINDS];
+        const json_t *at = json_array_get(one, 1 + HEAL_PENDING_KINDS); /* its place in `entries` */
+        unsigned by_host[HEAL_PENDING_KINDS], by_all[HEAL_PENDING_KINDS];
 
-        for (size_t k = 0; k < HEAL_PENDING_KINDS; k++)
-            accused[k] = (unsigned)json_integer_value(json_array_get(sum, k));
-        if (!sum || !heal_pending_is_split(v, accused))
+        read_masks(one, 1, by_host);
+        read_masks(sum, 0, by_all);
+        if (!sum || !at || heal_pending_is_split(v, by_host) || !heal_pending_is_split(v, by_all))
             continue;
-        json_array_append(split, json_array_get(entries, i));
+        json_array_append(split, json_array_get(entries, (size_t)json_integer_value(at)));
         count++;
     }
     if (json_object_get(brick, "accused"))

@@ -228,8 +228,9 @@ add_entry(struct pending *p, const char *gfid)
     for (unsigned from = 0; from < p->v->replica; from++)
         add_accusations(p->v, first, from, gfid, accused);
     if (is_named)
-        json_array_append_new(p->accused, json_pack("[siii]", gfid, (int)accused[DATA],
-                                                    (int)accused[METADATA], (int)accused[ENTRY]));
+        json_array_append_new(p->accused,
+                              json_pack("[siiiI]", gfid, (int)accused[DATA], (int)accused[METADATA],
+                                        (int)accused[ENTRY], (json_int_t)json_array_size(p->entries)));
     json_t *name = entry_name(p->path, gfid);
     if (is_judged && is_named && need == CRAWL_UNDER_HEAL)
         json_array_append(p->under_heal, name);

@@ -30,9 +30,10 @@ json_t *heal_pending_gfids(const char *brick);
  * are left out. NULL, or no member: the entry counts. `faults` has the text of the latest failed heal for
  * each gfid. Both may be NULL.
  *
- * With a store only bricks of this host are looked at, and "accused" has [gfid, mask, mask, mask] for each of
- * "entries": the bricks of the set that bricks of this host accuse of missing data, metadata and names. The
- * host that puts the answers together judges by the masks of all bricks (heal_pending_is_split()).
+ * With a store only bricks of this host are looked at, and "accused" has [gfid, mask, mask, mask, place] for
+ * each object: the bricks of the set that bricks of this host accuse of missing data, metadata and names, and
+ * the object's place in "entries". The host that puts the answers together judges by the masks of all bricks
+ * (heal_pending_is_split()).
  *
  * An entry is in split-brain if another brick accuses (in its pending xattrs) each brick of the set of
  * missing changes of data or metadata. Names under which the bricks hold different objects are entries of
