@@ -388,10 +388,10 @@ listen_for_clients(void)
     if (options.port_path && (err = port_file_write(options.port_path, port)))
         return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
     uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
-    verbs_begin_process(port, write_statedump);
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     if (err)
         return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
+    verbs_begin_process(port, write_statedump);
     brick_port = port;
     return 0;
 }

@@ -27,7 +27,7 @@
 static int (*write_dump)(char path[4096]);
 static uint16_t volfile_port; /* written before has_volumes is set, read only afterwards */
 static atomic_uint brick_port; /* 0: kilnd is starting, and verbs about bricks are refused */
-static atomic_bool has_volumes;
+static atomic_bool has_volumes; /* of a kilnd with --state: set before brick_port */
 
 void
 verbs_begin_process(uint16_t bricks_at, int (*writes_dump)(char path[4096]))

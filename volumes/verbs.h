@@ -17,13 +17,12 @@
 struct http_request;
 struct http_answer;
 
-/* Enables the verbs that every kilnd has: they describe the bricks of the process, grouped by volume.
- * `status` shows `brick_port`. `write_dump` writes a statedump and returns 0 or -errno; any thread may call
- * it. */
-void verbs_begin_process(uint16_t brick_port, int (*write_dump)(char path[4096]));
-/* After that: enables the verbs about volumes, which a daemon without --state refuses. Mounting needs
- * `volfile_port`. */
+/* Enables the verbs about volumes, which a daemon without --state refuses. Mounting needs `volfile_port`. */
 void verbs_begin(uint16_t volfile_port);
+/* After that: enables the verbs that every kilnd has: they describe the bricks of the process, grouped by
+ * volume. Until then all verbs are refused, because kilnd is starting. `status` shows `brick_port`.
+ * `write_dump` writes a statedump and returns 0 or -errno; any thread may call it. */
+void verbs_begin_process(uint16_t brick_port, int (*write_dump)(char path[4096]));
 
 /* Handles the route "/v1/ *", which may block. */
 enum { VERBS_BODY_MAX = 1 << 20 };
