@@ -76,10 +76,10 @@ if [[ $BRICKD == kiln ]]; then
     wait_for 240 "glusterd to answer" gluster --mode=script volume list
     refused() { tail -n "+$((seen + 1))" "$log" | grep -qE "is not built.*start-failed"; }
     t_here "a strict brick refuses to start" wait_for 120 "the log to say so" refused
-    t_here "the strict brick stays offline" one_brick
+    t_here "the strict brick stays offline" wait_for 60 "glusterd to know it" one_brick
     t "glusterd disables the quota" gl volume quota v disable
     t "glusterd disables bitrot" gl volume bitrot v disable
-    gl volume start v force >/dev/null
+    wait_for 120 "glusterd to start the brick" gl volume start v force >/dev/null
     t_here "the strict brick serves without the features" wait_for 120 "both bricks" bricks_all_online v 2
 fi
 umount "$mnt"

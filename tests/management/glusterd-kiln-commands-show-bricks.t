@@ -84,7 +84,8 @@ t "the bricks get an option that glusterd sets after the upgrade" wait_for 120 "
 gl volume reset web features.read-only
 umount "$T/mnt"
 gl volume stop web force
-t_not "no socket stays when the bricks end" compgen -G '/run/kiln/*socket*'
+has_no_socket() { ! compgen -G '/run/kiln/*socket*'; }
+t "no socket stays when the bricks end" wait_for 60 "the sockets to go" has_no_socket
 
 # One process for all.
 gl volume set all cluster.brick-multiplex on
