@@ -3,7 +3,7 @@
 #
 # run.sh: installs missing packages, builds, runs the unit tests and the end-to-end tests.
 #
-#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock] [--stock-version 11]
+#   tests/run.sh [--long] [--only PATTERN] [--no-install] [--once] [--asan | --tsan] [--stock] [--stock-version N]
 #
 #   --long           also the scripts whose names end in -long.t
 #   --only PATTERN   only tests whose path matches the extended regular expression
@@ -14,7 +14,7 @@
 #   --stock          the end-to-end tests alone, with stock glusterfsd in kilnd's place: tests the tests
 #   --stock-version N
 #                    run only the scripts in tests/access, cli, client, distribute, management, mount and replicate (or
-#                    those of --only), with the stock programs of GlusterFS N.x: 11. The scripts run in a Debian 13
+#                    those of --only), with the stock programs of GlusterFS N: 11 (11.1) or 11.2. The scripts run in a Debian
 #                    that tests/lib/stock-root.sh makes once
 #
 # Unit tests are the programs of `make check`, counted check by check; end-to-end tests are the TAP scripts
