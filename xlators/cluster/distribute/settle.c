@@ -30,8 +30,8 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-/* One brick of a replicated subvolume is enough: the other bricks may be down since this client began, or
- * stock bricks, which ignore the keys. */
+/* Returns whether a brick of the subvolume keeps notes. The other bricks of a replicated subvolume may be
+ * down since this client began, or be stock bricks, which ignore the keys. */
 bool
 settle_has_notes(const struct op *o, unsigned child)
 {
