@@ -14,6 +14,8 @@
 #include "bricks/bricks.h"
 #include "graph/graph.h"
 
+/* A change that is under way leaves the bricks' counters unequal for a moment, so each object gets three
+ * seconds. */
 enum { TRIES = 30, BETWEEN_MS = 100 };
 #define BIT_HEALING (UINT64_C(1) << 62) /* in the data version: a heal of this fragment has begun */
 

@@ -70,7 +70,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
@@ -456,11 +455,12 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
 static uint64_t
 version_step(void)
 {
-    uint32_t drawn;
+    struct gfid drawn;
+    uint32_t word;
 
-    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != sizeof drawn)
-        drawn = (uint32_t)clock_mono_ns();
-    return 1 + drawn % VERSION_STEP_MAX;
+    gfid_random(&drawn);
+    memcpy(&word, drawn.b, sizeof word);
+    return 1 + word % VERSION_STEP_MAX;
 }
 
 /* Returns the children that are not good, and whose lag no version of the good ones tells yet. */
