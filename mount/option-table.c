@@ -148,8 +148,10 @@ const struct mount_option mount_option_rows[] = {
                 "before they fail with ENOTCONN; 0: not at all (60)",
         .manual = "How long requests wait for bricks that were lost, counted from the loss of the last "
                   "brick. 0: requests fail at once with ENOTCONN, as\n"
-                  "those of the stock client do. Default: 60. The statedump has the number of waiting "
-                  "requests\n"
+                  "those of the stock client do. Default: 60.\n"
+                  ".I umount -f\n"
+                  "ends the waiting requests with an error, and the mount with them. The statedump has the "
+                  "number of waiting requests\n"
                   ".RI ( held\n"
                   "in the section of\n"
                   ".IR kiln-hard ).",

@@ -134,7 +134,7 @@ run_units() {
         <<<$'print-tests:\n\t@printf "%s\\n" $(TESTS)\n' | grep -E -- "$only")
     [[ ${#programs[@]} -gt 0 ]] || { echo "  none match"; return; }
     (cd "$build_dir" && find . -name '*.trs' -delete)
-    make -C "$build_dir" -k -j"$(nproc)" check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
+    make -C "$build_dir" -k -j$((2 * $(nproc))) check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
     for name in "${programs[@]}"; do
         read_unit "$name"
         if [[ $bad -gt 0 ]]; then
@@ -166,8 +166,8 @@ run_scripts() {
     [[ ${#scripts[@]} -gt 0 ]] || return
     echo "end-to-end tests"
     counts=$(mktemp)
-    # The scripts wait more than they compute: three at a time left 44 % of two cores idle.
-    jobs=$(($(nproc) * 2))
+    # The scripts wait more than they compute: four at a time left 20 % of two cores idle.
+    jobs=$(($(nproc) * 5 / 2))
     (cd "$source_dir" && perl "$tests_dir/lib/harness.pl" "$counts" "$jobs" "$seconds" "$again" "${scripts[@]}")
     [[ ! -s $counts ]] || read -r good bad <"$counts"
     rm -f "$counts"

@@ -63,7 +63,7 @@ is "$(limit_of h1 r home/ann) $(limit_of h2 r home/ann)" "none none" "it is gone
 # three subvolumes on three hosts
 kiln_of h1 volume create d h1:/srv/d h2:/srv/d h3:/srv/d >/dev/null
 kiln_of h1 volume start d >/dev/null
-t "kiln-mount mounts the distributed volume" cluster_mount d "$T/m2"
+t "kiln-mount mounts the distributed volume" cluster_mount d "$T/m2" --hard=2
 t "a started volume gets a limit" kiln_of h2 volume limit d 12M
 is "$(limit_of h1 d .) $(limit_of h2 d .) $(limit_of h3 d .)" "12582912 12582912 12582912" "all bricks have it"
 for i in 1 2 3 4 5 6 7 8; do

@@ -40,7 +40,7 @@ for kind in kiln stock; do
     t "$kind bricks: kiln-mount reads a file that stock's client has written and cut" cmp "$T/data" "$kiln/s"
     is "$(ls -lA "$kiln" | awk 'NR > 1 {print $1, $3, $5, $9}')" \
         "$(ls -lA "$stock" | awk 'NR > 1 {print $1, $3, $5, $9}')" "$kind bricks: both mounts list the same"
-    t "$kind bricks: both change one file in turns" python3 "$work" beside 4 40 "$T/plain" "$kiln/both" "$stock/both"
+    t "$kind bricks: both change one file in turns" python3 "$work" beside 4 16 "$T/plain" "$kiln/both" "$stock/both"
     rm "$kiln/s" "$stock/k"
     mv "$kiln/both" "$kiln/moved"
     cp "$T/data" "$kiln/over"
