@@ -71,6 +71,9 @@ struct layer_event {
 #define LAYER_ANSWERS_EARLY 0x4u
 /* The layer has nothing to do for a plain WRITE (call_path()): such calls pass the layer by. */
 #define LAYER_SKIPS_PLAIN_WRITES 0x8u
+/* The layer finds parts of a file by the file's name, so it cannot open a file again that was removed while
+ * it was open. */
+#define LAYER_OPENS_BY_NAME 0x10u
 
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 
@@ -123,6 +126,9 @@ struct xlator_type {
     void (*client_release)(struct xlator *xl, struct brick_client *client, void *ctx);
     /* The last reference to `fd` is gone, whether or not it has a context; called before fd_release. */
     void (*fd_closed)(struct xlator *xl, struct fd *fd);
+    /* The fd that child `i` gets for this fd of the layer; lent. NULL: the file is not open there. Absent:
+     * the children get the layer's own fd. */
+    struct fd *(*fd_of_child)(const struct xlator *xl, struct fd *fd, unsigned i);
     /* The client's last connection is gone; its fds are still open. Drop the client's locks and wake its
      * waiting calls. */
     void (*client_gone)(struct xlator *xl, struct brick_client *client);

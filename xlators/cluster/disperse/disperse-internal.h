@@ -292,7 +292,7 @@ child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *
 int ec_fd_pool_init(void);
 struct ec_fd *ec_fd_ref(struct ec_fd *f);
 void ec_fd_unref(struct ec_fd *f);
-/* For a newer program (protocol/client/saved.c): as ec_fd_child(), of an fd of this layer. Lent. */
+/* As ec_fd_child(), of an fd of this layer; lent. NULL: the file is not open there. */
 struct fd *disperse_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i);
 struct fd *ec_fd_child(const struct ec_fd *f, unsigned i);
 /* Returns the children on which the file is open. */

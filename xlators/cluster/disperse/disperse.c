@@ -305,7 +305,7 @@ const struct xlator_type cluster_disperse_xlator = {
     .conf_size = sizeof(struct disperse_conf),
     .ops = &(const struct xlator_ops){.any = ec_start},
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
-    .traits = LAYER_FANS_OUT,
+    .traits = LAYER_FANS_OUT | LAYER_OPENS_BY_NAME,
     .init = disperse_init,
     .reconfigured = disperse_reconfigured,
     .start = disperse_start,
@@ -314,5 +314,6 @@ const struct xlator_type cluster_disperse_xlator = {
     .event = disperse_event,
     .inode_forget = disperse_inode_forget,
     .fd_release = disperse_fd_release,
+    .fd_of_child = disperse_fd_of_child,
     .dump = disperse_dump,
 };

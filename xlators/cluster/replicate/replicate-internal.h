@@ -406,7 +406,7 @@ void holds_stop(struct replicate *r);
 int repl_fd_pool_init(void);
 struct repl_fd *repl_fd_ref(struct repl_fd *f);
 void repl_fd_unref(struct repl_fd *f);
-/* For a newer program (protocol/client/saved.c): as repl_fd_child(), of an fd of this layer. Lent. */
+/* As repl_fd_child(), of an fd of this layer; lent. NULL: the file is not open there. */
 struct fd *replicate_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i);
 struct fd *repl_fd_child(const struct repl_fd *f, unsigned i);
 /* Returns the children on which the file is open. */

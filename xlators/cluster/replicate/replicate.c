@@ -524,5 +524,6 @@ const struct xlator_type cluster_replicate_xlator = {
     .event = replicate_event,
     .inode_forget = replicate_inode_forget,
     .fd_release = replicate_fd_release,
+    .fd_of_child = replicate_fd_of_child,
     .dump = replicate_dump,
 };

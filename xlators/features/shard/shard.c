@@ -357,6 +357,7 @@ const struct xlator_type features_shard_xlator = {
     .conf_size = sizeof(struct shard_conf),
     .options = shard_options,
     .keeps = KEEPS(CTX_INODE),
+    .traits = LAYER_OPENS_BY_NAME,
     .ops = &(const struct xlator_ops){.any = shard_any},
     .init = shard_init,
     .fini = shard_fini,

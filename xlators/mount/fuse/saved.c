@@ -38,8 +38,6 @@
 enum { AGAIN_MS = 20, CALLED_OFF_MAX = 64, OPENING_WIDTH = 32, REST_LOOKS = 2 };
 enum { NODE_HAS_PRIVS = 1, NODE_HAS_HAD_LOCKS = 2 };
 
-extern const struct xlator_type cluster_disperse_xlator, features_shard_xlator;
-
 /* ---- the old program: freezing --------------------------------------------------------------- */
 
 enum stage { STAGE_TASKS, STAGE_WRITE_OUT, STAGE_CALLS, STAGE_CONNECTIONS };
@@ -181,7 +179,7 @@ needs_names(const struct graph *g)
     bool needs = false;
 
     for (unsigned i = 0; i < g->layer_count; i++)
-        needs |= g->layers[i].type == &features_shard_xlator || g->layers[i].type == &cluster_disperse_xlator;
+        needs |= (g->layers[i].type->traits & LAYER_OPENS_BY_NAME) != 0;
     return needs;
 }
 

@@ -9,10 +9,7 @@
 #include "mem/mem-pool.h"
 #include "xlators/protocol/client/client-internal.h"
 
-extern const struct xlator_type cluster_disperse_xlator, cluster_replicate_xlator, protocol_client_xlator;
-/* of these layers; they have fds of their own for each child */
-struct fd *disperse_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i);
-struct fd *replicate_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i);
+extern const struct xlator_type protocol_client_xlator;
 
 /* One of the mount's files, as the brick knows the file. */
 struct saved_fd {
@@ -135,13 +132,11 @@ fd_at(const struct xlator *xl, struct fd *top)
     struct fd *fd = parent ? fd_at(parent, top) : top;
     unsigned i = 0;
 
-    if (!fd || !parent ||
-        (parent->type != &cluster_disperse_xlator && parent->type != &cluster_replicate_xlator))
+    if (!fd || !parent || !parent->type->fd_of_child)
         return fd;
     while (parent->children[i] != xl)
         i++;
-    return parent->type == &cluster_disperse_xlator ? disperse_fd_of_child(parent, fd, i)
-                                                    : replicate_fd_of_child(parent, fd, i);
+    return parent->type->fd_of_child(parent, fd, i);
 }
 
 static void
