@@ -25,6 +25,7 @@
 #include "bricks/brick-ops.h"
 #include "bricks/bricks.h"
 #include "bricks/management.h"
+#include "daemon/daemon.h"
 #include "daemon/notify.h"
 #include "daemon/sandbox.h"
 #include "event/spawner.h"
@@ -424,27 +425,11 @@ check_program(const char *program, char *error, size_t error_size)
     return 0;
 }
 
-/* The path of the running program, where a package may have put a newer file. */
-static int
-own_program(char path[PATH_MAX])
-{
-    static const char deleted[] = " (deleted)";
-    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    size_t tail = sizeof deleted - 1;
-
-    if (len < 0)
-        return -errno;
-    path[len] = '\0';
-    if ((size_t)len > tail && strcmp(path + len - tail, deleted) == 0)
-        path[(size_t)len - tail] = '\0';
-    return 0;
-}
-
 int
 upgrade_ask(const char *program, char *error, size_t error_size)
 {
     char path[PATH_MAX];
-    int err = program ? 0 : own_program(path);
+    int err = program ? 0 : daemon_own_program(path);
 
     if (program && snprintf(path, sizeof path, "%s", program) >= (int)sizeof path)
         err = -ENAMETOOLONG;

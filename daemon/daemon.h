@@ -3,6 +3,7 @@
 #ifndef KILN_DAEMON_DAEMON_H
 #define KILN_DAEMON_DAEMON_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -32,6 +33,8 @@ int daemon_next_signal(const sigset_t *signals);
 /* As many descriptors as the kernel and our rights allow, up to a million. Once, before anything looks at the
  * limit. A failure to raise the limit is logged. */
 void daemon_raise_descriptor_limit(void);
+/* The path of the running program, where a package may have put a newer file. 0 or -errno. */
+int daemon_own_program(char path[PATH_MAX]);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds the lock), -errno. */
 int pidfile_write(const char *path);
 /* Lets go of the pid file; `is_kept`: the file stays. */

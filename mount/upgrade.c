@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/parcel.h"
+#include "daemon/daemon.h"
 #include "daemon/sandbox.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -133,22 +134,6 @@ mount_upgrade_allow(bool has_sandbox, bool shares)
 
 /* ---- the old program's side ------------------------------------------------------------------ */
 
-/* The path of the running program, where a package may have put a newer file. */
-static int
-own_path(char path[PATH_MAX])
-{
-    static const char deleted[] = " (deleted)";
-    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    size_t tail = sizeof deleted - 1;
-
-    if (len < 0)
-        return -errno;
-    path[len] = '\0';
-    if ((size_t)len > tail && strcmp(path + len - tail, deleted) == 0)
-        path[(size_t)len - tail] = '\0';
-    return 0;
-}
-
 static int
 save_all(struct parcel *to)
 {
@@ -201,7 +186,7 @@ mount_upgrade_run(void)
 {
     struct parcel saved = {0};
     char program[PATH_MAX], why[PATH_MAX + 256] = "";
-    int err = own_path(program);
+    int err = daemon_own_program(program);
 
     if (!is_allowed || err) {
         log_event(LOG_ERROR, NULL, "mount-upgrade-early", "no upgrade now: %s",
