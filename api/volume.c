@@ -8,11 +8,10 @@
  * The volfile comes from a server that is not trusted more than by a mount: no type that a client's volfile
  * may name touches a path of this machine. */
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <urcu.h>
 
 #include "api/api-internal.h"
@@ -245,26 +244,13 @@ static const struct spec_ops volume_spec_ops = {.text = volume_text_came, .faile
 static char *
 api_read_volfile(const char *path, size_t *bytes, int *err)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    ssize_t n = -1;
+    char error[PATH_MAX + 256];
+    char *text = volfile_read_text(path, bytes, error, sizeof error);
 
-    if (fd >= 0 && fstat(fd, &st) == 0) {
-        errno = EFBIG;
-        text = st.st_size <= VOLFILE_BYTES_MAX ? malloc((size_t)st.st_size + 1) : NULL;
-    }
-    if (text)
-        n = read(fd, text, (size_t)st.st_size);
-    *err = n < 0 ? -errno : 0;
-    *bytes = n < 0 ? 0 : (size_t)n;
-    if (fd >= 0)
-        close(fd);
-    if (!*err)
-        return text;
-    log_event(LOG_ERROR, NULL, "gfapi-volfile-read", "volfile %s: %s", path, strerror(-*err));
-    free(text);
-    return NULL;
+    *err = text ? 0 : -errno;
+    if (!text)
+        log_event(LOG_ERROR, NULL, "gfapi-volfile-read", "volfile %s", error);
+    return text;
 }
 
 /* Returns the first volfile, or NULL with *err. */

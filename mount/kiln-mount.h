@@ -61,9 +61,7 @@ enum { EXIT_OPTION = 64, EXIT_MOUNTED = 32 };
 void mount_options_parse(struct mount_options *o, int argc, char **argv, int bad_option_status);
 void mount_options_free(struct mount_options *o);
 
-/* volume.c: returns the contents of a file, which the caller frees. NULL: *error says why. */
-char *volume_read(const char *path, size_t *len, char *error, size_t error_size);
-/* Returns the volfile with mount/fuse on top and all options set. NULL: *error says why. */
+/* volume.c: returns the volfile with mount/fuse on top and all options set. NULL: *error says why. */
 struct volfile *volume_parse(const struct mount_options *o, const char *mountpoint, const char *text,
                              size_t len, char *error, size_t error_size);
 /* Takes such a volfile over. Returns a graph that is built and not started. NULL: *error says why. */

@@ -270,7 +270,7 @@ first_text(struct mount *m, size_t *len, char *error, size_t size)
     const struct mount_options *o = &m->options;
 
     if (o->volfile)
-        return volume_read(o->volfile, len, error, size);
+        return volfile_read_text(o->volfile, len, error, size);
     if (!start_spec(m, error, size))
         return NULL;
     pthread_mutex_lock(&m->lock);
@@ -647,7 +647,7 @@ static char *
 next_text(struct mount *m, size_t *len, char *error, size_t size)
 {
     if (m->options.volfile)
-        return volume_read(m->options.volfile, len, error, size);
+        return volfile_read_text(m->options.volfile, len, error, size);
     pthread_mutex_lock(&m->lock);
     char *text = m->text;
 

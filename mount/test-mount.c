@@ -156,13 +156,6 @@ spec_free(struct spec *s)
     ck_assert_ptr_null(s);
 }
 
-char *
-volume_read(const char *path, size_t *len, char *error, size_t error_size)
-{
-    (void)path, (void)len, (void)error, (void)error_size;
-    abort();
-}
-
 struct volfile *
 volume_parse(const struct mount_options *o, const char *mountpoint, const char *text, size_t len, char *error,
              size_t error_size)

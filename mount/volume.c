@@ -6,12 +6,9 @@
  * nothing about this machine. Of the types in mount/types.c only mount/fuse touches a path of this machine.
  * No option of another type is a path, a program, a socket or a log. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "graph/graph.h"
 #include "log/log.h"
@@ -29,31 +26,6 @@ mount_options_free(struct mount_options *o)
 {
     for (size_t i = 0; i < sizeof o->owned / sizeof o->owned[0]; i++)
         free(o->owned[i]);
-}
-
-char *
-volume_read(const char *path, size_t *len, char *error, size_t error_size)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    ssize_t n = -1;
-
-    if (fd >= 0 && fstat(fd, &st) == 0) {
-        errno = EFBIG;
-        text = st.st_size <= VOLFILE_BYTES_MAX ? malloc((size_t)st.st_size + 1) : NULL;
-    }
-    if (text)
-        n = read(fd, text, (size_t)st.st_size);
-    if (n < 0) {
-        snprintf(error, error_size, "%s: %s", path, strerror(errno));
-        free(text);
-        text = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    *len = n < 0 ? 0 : (size_t)n;
-    return text;
 }
 
 /* mount/fuse mounts as root, on the mount point in the layer's options. Only the command line may give these

@@ -309,36 +309,64 @@ volfile_parse(const char *path, const char *text, size_t len, char *error, size_
     return v;
 }
 
-struct volfile *
-volfile_read(const char *path, char *error, size_t error_size)
+/* Reads the whole file into text, which has room for `size` bytes. */
+static bool
+read_fully(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+
+    for (; len < size && (n = read(fd, text + len, size - len)) > 0; len += (size_t)n)
+        ;
+    errno = n < 0 ? errno : EIO;
+    return len == size;
+}
+
+static char *
+read_open_text(int fd, size_t *len, const char *path, char *error, size_t error_size)
 {
     struct stat st;
-    struct volfile *v = NULL;
     char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
         snprintf(error, error_size, "%s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
+        errno = EINVAL;
         snprintf(error, error_size, "%s: not a regular file", path);
     } else if (st.st_size > VOLFILE_BYTES_MAX) {
+        errno = EFBIG;
         snprintf(error, error_size, "%s: longer than %u bytes", path, VOLFILE_BYTES_MAX);
     } else if (!(text = malloc((size_t)st.st_size + 1))) {
         snprintf(error, error_size, "%s: no memory", path);
-    } else {
-        ssize_t n;
-
-        while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
-            len += (size_t)n;
-        if (len < (size_t)st.st_size)
-            snprintf(error, error_size, "%s: could be read only in part", path);
-        else
-            v = volfile_parse(path, text, len, error, error_size);
+    } else if (!read_fully(fd, text, *len = (size_t)st.st_size)) {
+        snprintf(error, error_size, "%s: could be read only in part", path);
+        free(text);
+        text = NULL;
     }
-    free(text);
+    return text;
+}
+
+char *
+volfile_read_text(const char *path, size_t *len, char *error, size_t error_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = read_open_text(fd, len, path, error, error_size);
+    int err = errno;
+
     if (fd >= 0)
         close(fd);
+    errno = err;
+    return text;
+}
+
+struct volfile *
+volfile_read(const char *path, char *error, size_t error_size)
+{
+    size_t len;
+    char *text = volfile_read_text(path, &len, error, error_size);
+    struct volfile *v = text ? volfile_parse(path, text, len, error, error_size) : NULL;
+
+    free(text);
     return v;
 }
 

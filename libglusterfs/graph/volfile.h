@@ -38,6 +38,8 @@ struct volfile {
     size_t override_count;
 };
 
+/* Returns the text of a file, which the caller frees. NULL: *error (error_size bytes) and errno say why. */
+char *volfile_read_text(const char *path, size_t *len, char *error, size_t error_size);
 /* Returns a volfile that the caller owns until volfile_free() or until a graph takes it over; `text` is
  * copied. On failure NULL, with file, line and the expected word in *error (error_size bytes). */
 struct volfile *volfile_read(const char *path, char *error, size_t error_size);
