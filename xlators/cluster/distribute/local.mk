@@ -72,3 +72,5 @@ check_PROGRAMS += xlators/cluster/distribute/test-migrate-states
 xlators_cluster_distribute_test_migrate_states_SOURCES = xlators/cluster/distribute/test-migrate-states.c $(TEST_STARVING)
 xlators_cluster_distribute_test_migrate_states_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_migrate_states_LDADD = $(TEST_LIBS)
+
+EXTRA_DIST += xlators/cluster/distribute/test-subvolumes.h

@@ -16,10 +16,9 @@
 
 #include "base/test-must.h"
 #include "log/log.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
 #include "xlators/cluster/test-lies.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 /* ---- the volume ------------------------------------------------------------------------------ */
 
@@ -39,26 +38,6 @@ enum { OPTION_SETS = sizeof option_sets / sizeof option_sets[0] };
 
 static const char *path_a, *path_b;
 static uint8_t new_number;
-
-static struct inode *
-inode_at(const char *path)
-{
-    struct inode *inode = NULL;
-
-    for (unsigned i = 0; i < scene.count && !inode; i++)
-        inode = scene_inode(i, path);
-    return inode;
-}
-
-static struct loc
-loc_at(const char *path)
-{
-    const char *name = strrchr(path, '/') + 1;
-    char dir[64];
-
-    snprintf(dir, sizeof dir, "%.*s", (int)(name - path), path);
-    return (struct loc){.parent = inode_at(dir), .name = name};
-}
 
 static void
 fill_name(struct call_stack *stk)

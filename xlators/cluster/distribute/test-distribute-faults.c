@@ -26,42 +26,20 @@
 #include <string.h>
 
 #include "base/test-must.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static const char *path_a, *path_b; /* of the next call: "/name" or "/dir/name" */
 static uint8_t new_number;
 
-static struct inode *
-folder_of(const char *path)
-{
-    char dir[64];
-
-    snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct inode *inode = scene_inode(i, dir);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
-static struct loc
-loc_of(const char *path)
-{
-    return (struct loc){.parent = folder_of(path), .name = strrchr(path, '/') + 1};
-}
-
 static void
 fill_new(struct call_stack *stk)
 {
     struct gfid gfid = {.b = {0xcc, [15] = new_number}};
 
-    stk->call.loc = loc_of(path_a);
+    stk->call.loc = loc_at(path_a);
     stk->call.mode = stk->call.fop == FOP_mkdir ? 0755 : S_IFREG | 0644;
     stk->call.flags = stk->call.fop == FOP_create ? O_RDWR | O_CREAT : 0;
     must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
@@ -70,20 +48,14 @@ fill_new(struct call_stack *stk)
 static void
 fill_name(struct call_stack *stk)
 {
-    stk->call.loc = loc_of(path_a);
-}
-
-static void
-fill_root(struct call_stack *stk)
-{
-    stk->call.loc.inode = inode_root(scene.graph->inodes);
+    stk->call.loc = loc_at(path_a);
 }
 
 static void
 fill_both(struct call_stack *stk)
 {
-    stk->call.loc = loc_of(path_a);
-    stk->call.loc2 = loc_of(path_b);
+    stk->call.loc = loc_at(path_a);
+    stk->call.loc2 = loc_at(path_b);
 }
 
 /* Returns the number of the object behind the name, as the mount finds it; 0: no such name; or -errno. */
@@ -102,7 +74,7 @@ fill_link(struct call_stack *stk)
     struct iatt stat = {.gfid.b = {0xcc, [15] = 10}, .mode = S_IFREG | 0644};
 
     stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &stat);
-    stk->call.loc2 = loc_of(path_b);
+    stk->call.loc2 = loc_at(path_b);
 }
 
 static void
@@ -317,7 +289,7 @@ put_contents(const char *path, uint8_t number)
 static void
 make_names(const struct name_change *c)
 {
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     if (c->source_by != FOP_null)
         make_new(c->source_by, source, SOURCE);
     if (c->target_by != FOP_null)
@@ -338,7 +310,7 @@ run_change(unsigned count, const struct name_change *c, bool is_fresh, const str
     if (is_fresh) { /* a mount that remembers nothing */
         scene_end();
         scene_begin(&cluster_distribute_xlator, "");
-        (void)scene_call(FOP_lookup, fill_root, 0);
+        (void)scene_call(FOP_lookup, fill_root_inode, 0);
     }
     scene_arm(faults, fault_count);
     int ret = c->act();
@@ -363,7 +335,7 @@ finish_run(const struct name_change *c, int ret)
         check_names(c, ret, "by the same mount");
     scene_end();
     scene_begin(&cluster_distribute_xlator, "");
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     check_names(c, ret, "by a new mount");
     check_names(c, ret, "at the second look");
     if (is_half_renamed(c, ret))
@@ -462,7 +434,7 @@ change_folder(unsigned count, enum fop fop, const struct fault *f)
              fop_info[fop].name, f->child, kind_names[f->kind], f->at);
     scene_clear(count, false);
     scene_begin(&cluster_distribute_xlator, "");
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     make_new(FOP_mkdir, source, SOURCE);
     scene_arm(f, 1);
     int ret = scene_call(fop, fill_folder_change, 0);
@@ -473,7 +445,7 @@ change_folder(unsigned count, enum fop fop, const struct fault *f)
     if (store_locks() && !is_cut)
         finding_add("locks are left: %s", store_locks_text());
     scene_begin(&cluster_distribute_xlator, "");
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     (void)look(source);
     (void)look(source);
     for (unsigned i = 0; i < count; i++) {
@@ -568,7 +540,7 @@ check_contradiction(const unsigned state[SUBVOLUMES], const char *path)
     snprintf(contradiction, sizeof contradiction, "%s: states %u %u %u", path, state[0], state[1], state[2]);
     scene_clear(SUBVOLUMES, false);
     scene_begin(&cluster_distribute_xlator, "");
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     for (unsigned i = 0; i < SUBVOLUMES; i++)
         put_state(i, path, state[i]);
     (void)look(path); /* the first look may repair */
@@ -647,7 +619,7 @@ list_with(const struct fault *f)
 
     scene_clear(SUBVOLUMES, false);
     scene_begin(&cluster_distribute_xlator, "");
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
     for (unsigned i = 0; i < LISTED; i++) {
         snprintf(name, sizeof name, "/n%u", i);
         make_new(i % 4 ? FOP_mknod : FOP_mkdir, name, (uint8_t)(20 + i));

@@ -11,9 +11,8 @@
 #include "base/test-must.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/rebalance.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 enum { FILES = 6, FIRST_FILE = 20, MANY_MS = 600000 };
 
@@ -23,33 +22,14 @@ static const char *path_now;
 static uint8_t number_now;
 static const char *options_now = "";
 
-static struct inode *
-inode_at(const char *path)
-{
-    struct inode *inode = NULL;
-
-    for (unsigned i = 0; i < scene.count && !inode; i++)
-        inode = scene_inode(i, path);
-    return inode;
-}
-
 static void
 fill_name(struct call_stack *stk)
 {
-    const char *name = strrchr(path_now, '/') + 1;
     struct gfid gfid = {.b = {0xbb, [15] = number_now}};
-    char dir[64];
 
-    snprintf(dir, sizeof dir, "%.*s", (int)(name - path_now), path_now);
-    stk->call.loc = (struct loc){.parent = inode_at(dir), .name = name};
+    stk->call.loc = loc_at(path_now);
     stk->call.mode = stk->call.fop == FOP_mkdir ? 0755 : S_IFREG | 0644;
     must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
-}
-
-static void
-fill_root(struct call_stack *stk)
-{
-    stk->call.loc.inode = inode_root(scene.graph->inodes);
 }
 
 static int
@@ -64,7 +44,7 @@ static void
 mount_begin(void)
 {
     scene_begin(&cluster_distribute_xlator, options_now);
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
 }
 
 static const char *

@@ -16,10 +16,8 @@
 
 #include "base/test-must.h"
 #include "log/log.h"
-#include "xlators/cluster/distribute/hash.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 #define LINKTO "trusted.glusterfs.dht.linkto"
 
@@ -92,12 +90,6 @@ answer(unsigned child, struct call_stack *stk, int *ret)
 
 /* ---- the volume ------------------------------------------------------------------------------ */
 
-static void
-fill_root(struct call_stack *stk)
-{
-    stk->call.loc.inode = inode_root(scene.graph->inodes);
-}
-
 static const char *name_now;
 
 static void
@@ -106,35 +98,13 @@ fill_name(struct call_stack *stk)
     stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = name_now};
 }
 
-static uint32_t
-range_word(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static unsigned
-find_hashed(const char *name)
-{
-    uint32_t hash = hash_name(NULL, 0, name);
-
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct stored_xattr *x = store_xattr(&scene.store[i].object[0], "trusted.glusterfs.dht");
-
-        if (x && range_word(x->bytes + 8) <= hash && hash <= range_word(x->bytes + 12) &&
-            range_word(x->bytes + 12))
-            return i;
-    }
-    ck_abort_msg("no range has the hash");
-    return 0;
-}
-
 static void
 mount_begin(void)
 {
     scene_begin(&cluster_distribute_xlator, "");
     for (unsigned i = 0; i < scene.count; i++)
         atomic_store(&scene.child[i]->brick_facts, BRICK_NAME_NOTES);
-    (void)scene_call(FOP_lookup, fill_root, 0);
+    (void)scene_call(FOP_lookup, fill_root_inode, 0);
 }
 
 static void
@@ -171,7 +141,7 @@ make_state(enum state state)
     scene_clear(SUBVOLUMES, false);
     scene.lie = NULL;
     mount_begin();
-    hashed = find_hashed("new");
+    hashed = subvolume_of_hash("new");
     noted = state == DONE_IN_PLACE ? hashed : (hashed + 1) % SUBVOLUMES;
     third = (hashed + 2) % SUBVOLUMES;
     scene_end();
@@ -218,7 +188,7 @@ meet_note(enum way way)
         (void)look_up("old");
         break;
     case BY_LISTING:
-        (void)scene_call(FOP_opendir, fill_root, 0);
+        (void)scene_call(FOP_opendir, fill_root_inode, 0);
         break;
     case BY_RETURN:
         scene_child_down(third);

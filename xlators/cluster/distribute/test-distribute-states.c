@@ -12,9 +12,8 @@
 #include "base/test-must.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 enum { SUBVOLUMES = 3, FILE_A = 20, FILE_B = 21, FOLDER = 22, FRESH = 60 };
 #define LAYOUT_KEY "trusted.glusterfs.dht"
@@ -26,26 +25,6 @@ enum { SUBVOLUMES = 3, FILE_A = 20, FILE_B = 21, FOLDER = 22, FRESH = 60 };
 static const char *path_a, *path_b;
 static uint32_t caller_uid;
 static enum call_hint_kind hint; /* of calls of names and folders */
-
-static struct inode *
-inode_at(const char *path)
-{
-    struct inode *inode = NULL;
-
-    for (unsigned i = 0; i < scene.count && !inode; i++)
-        inode = scene_inode(i, path);
-    return inode;
-}
-
-static struct loc
-loc_at(const char *path)
-{
-    const char *name = strrchr(path, '/') + 1;
-    char dir[64];
-
-    snprintf(dir, sizeof dir, "%.*s", (int)(name - path), path);
-    return (struct loc){.parent = inode_at(dir), .name = name};
-}
 
 static void
 fill_name(struct call_stack *stk)

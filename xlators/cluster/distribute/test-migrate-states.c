@@ -15,12 +15,10 @@
 
 #include "base/test-must.h"
 #include "log/log.h"
-#include "xlators/cluster/distribute/hash.h"
 #include "xlators/cluster/distribute/migrate.h"
 #include "xlators/cluster/distribute/rebalance.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 #define LINKTO "trusted.glusterfs.dht.linkto"
 
@@ -207,34 +205,6 @@ answer(unsigned child, struct call_stack *stk, int *ret)
 /* ---- states ---------------------------------------------------------------------------------- */
 
 static void
-fill_root_inode(struct call_stack *stk)
-{
-    stk->call.loc.inode = inode_root(scene.graph->inodes);
-}
-
-static uint32_t
-range_word(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static unsigned
-find_hashed(void)
-{
-    uint32_t hash = hash_name(NULL, 0, "f");
-
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct stored_xattr *x = store_xattr(&scene.store[i].object[0], "trusted.glusterfs.dht");
-
-        if (x && range_word(x->bytes + 8) <= hash && hash <= range_word(x->bytes + 12) &&
-            range_word(x->bytes + 12))
-            return i;
-    }
-    ck_abort_msg("no range has the hash");
-    return 0;
-}
-
-static void
 begin_mount(void)
 {
     scene_begin(&cluster_distribute_xlator, options);
@@ -346,7 +316,7 @@ make_state(enum state state)
     scene.lie = NULL;
     options = "";
     begin_mount();
-    hashed = find_hashed();
+    hashed = subvolume_of_hash("f");
     source = (hashed + 1) % SUBVOLUMES;
     third = (hashed + 2) % SUBVOLUMES;
     scene_end();

@@ -22,11 +22,9 @@
 
 #include "base/test-must.h"
 #include "stack/coro-call.h"
-#include "xlators/cluster/distribute/hash.h"
 #include "xlators/cluster/distribute/rebalance.h"
+#include "xlators/cluster/distribute/test-subvolumes.h"
 #include "xlators/cluster/test-children.h"
-
-extern const struct xlator_type cluster_distribute_xlator;
 
 enum { FILE_NUMBER = 10, MANY_MS = 600000 };
 static const char linkto[] = "trusted.glusterfs.dht.linkto";
@@ -51,38 +49,9 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static unsigned hashed; /* subvolume of the name */
 
 static void
-fill_root_inode(struct call_stack *stk)
-{
-    stk->call.loc.inode = inode_root(scene.graph->inodes);
-}
-
-static void
 fill_file_name(struct call_stack *stk)
 {
     stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "f"};
-}
-
-static uint32_t
-range_word(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-/* Finds the subvolume whose range of the root has the hash of the file's name. */
-static unsigned
-find_hashed(void)
-{
-    uint32_t hash = hash_name(NULL, 0, "f");
-
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct stored_xattr *x = store_xattr(&scene.store[i].object[0], "trusted.glusterfs.dht");
-
-        if (x && range_word(x->bytes + 8) <= hash && hash <= range_word(x->bytes + 12) &&
-            range_word(x->bytes + 12))
-            return i;
-    }
-    ck_abort_msg("no range has the hash");
-    return 0;
 }
 
 static void
@@ -104,7 +73,7 @@ make_misplaced(const struct moved *k)
 {
     scene_clear(2, false);
     begin_mount();
-    hashed = find_hashed();
+    hashed = subvolume_of_hash("f");
     struct stored_object *o = store_make(other(hashed), "/f", k->mode, FILE_NUMBER, contents);
 
     if (S_ISLNK(k->mode))
