@@ -96,7 +96,7 @@ is_half_listed() {
 is_half_copied() {
     local n
     n=$(stat -c %b "$T/b/1/$1" 2>/dev/null || echo 0)
-    [[ $n -ge 4096 && $n -lt 131072 ]]
+    [[ $n -ge 4096 && $n -lt 327680 ]]
 }
 poll() {
     local i
@@ -107,7 +107,7 @@ poll() {
     return 1
 }
 miss_large() {
-    head -c 64M /dev/urandom >"$mnt/$1"
+    head -c "${2:-160M}" /dev/urandom >"$mnt/$1"
 }
 miss_names() {
     mkdir "$mnt/$1"
@@ -161,7 +161,7 @@ for kind in large names; do
 done
 
 brick_leaves
-miss_large both
+miss_large both 32M
 sum=$(sha256sum <"$T/b/2/both")
 miss_names both-names
 brick_returns

@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "xlators/cluster/replicate/crawl-internal.h"
 
-enum { ROUNDS_MAX = 100, RETRY_FIRST_S = 10, LIST_BYTES = 128 * 1024, LISTED_MAX = 1000000, PART_MAX = 1024 };
+enum { ROUNDS_MAX = 100, RETRY_FIRST_S = 1, LIST_BYTES = 128 * 1024, LISTED_MAX = 1000000, PART_MAX = 1024 };
 
 /* ---- the bound of the process ---------------------------------------------------------------- */
 

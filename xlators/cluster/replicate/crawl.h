@@ -9,7 +9,7 @@
  *      full     walks the whole tree from the root and compares all names and objects
  *
  * An index crawl runs when a child comes up, each `heal-timeout` seconds, and when asked for; after a crawl
- * in which heals failed for a reason that may pass (a lock, a full disk), again after 10 seconds, then 20
+ * in which heals failed for a reason that may pass (a lock, a full disk), again after 1 second, then 2
  * and so on up to `heal-timeout`. A crawl heals `shd-max-threads` objects at a time, or, if that option is
  * not set, `background-self-heal-count`; all crawlers of the process together CRAWL_OBJECTS_MAX.
  *
