@@ -130,6 +130,7 @@ brick_leaves
 t "a stock mount changes files while a brick is away" change_all own
 brick_returns
 t "kiln-heal heals all changes of the stock mount" becomes_whole
+t "the healed sparse file keeps its hole" test "$(stat -c %b "$T/b/1/own/made/sparse")" -lt 2048
 
 own off
 brick_leaves

@@ -35,6 +35,8 @@ void store_add_name(struct store *s, unsigned dir, const char *name, unsigned ob
 void store_drop_name(struct store *s, struct stored_name *n);
 struct stored_object *store_add_object(struct store *s, uint32_t mode, const struct gfid *gfid);
 void store_resize(struct store *s, struct stored_object *o, uint64_t size);
+/* Returns the bytes of a file that a stored byte stands for. */
+uint64_t store_scale(void);
 /* Returns whether the pair's value is a string of bytes. */
 bool pair_has_bytes(const struct dict_pair *p);
 /* Returns the number of objects with pending heals. */

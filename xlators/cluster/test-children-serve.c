@@ -297,6 +297,16 @@ serve_readdir(struct child_call *c, struct stored_object *o)
 
 /* ---- serving a call: contents ---------------------------------------------------------------- */
 
+/* `offset` is a multiple of the scale. */
+static void
+write_scaled(struct stored_object *o, uint64_t offset, const struct iovec *from)
+{
+    const unsigned char *bytes = from->iov_base;
+
+    for (size_t k = 0; k < from->iov_len; k += store_scale())
+        o->data[(offset + k) / store_scale()] = bytes[k];
+}
+
 static int
 serve_write(struct child_call *c, struct stored_object *o)
 {
@@ -306,11 +316,11 @@ serve_write(struct child_call *c, struct stored_object *o)
     bool is_append = o->stat.size == offset;
 
     c->stk->reply.pre = o->stat;
-    if (end > STORED_DATA_MAX || end < offset)
+    if (end > STORED_DATA_MAX * store_scale() || end < offset)
         return -EFBIG;
     if (!c->s->is_arbiter) {
         for (int i = 0; i < call->payload_count; i++) {
-            memcpy(o->data + offset, call->payload[i].iov_base, call->payload[i].iov_len);
+            write_scaled(o, offset, &call->payload[i]);
             offset += call->payload[i].iov_len;
         }
         store_resize(c->s, o, end > o->stat.size ? end : o->stat.size);
@@ -329,7 +339,7 @@ static int
 serve_truncate(struct child_call *c, struct stored_object *o)
 {
     c->stk->reply.pre = o->stat;
-    if (c->stk->call.offset > STORED_DATA_MAX)
+    if (c->stk->call.offset > STORED_DATA_MAX * store_scale())
         return -EFBIG;
     if (!c->s->is_arbiter)
         store_resize(c->s, o, c->stk->call.offset);
@@ -359,6 +369,17 @@ serve_allocate(struct child_call *c, struct stored_object *o)
     return 0;
 }
 
+/* `offset` is a multiple of the scale. */
+static void
+read_scaled(const struct stored_object *o, uint64_t offset, char *to, size_t len)
+{
+    for (size_t k = 0; k < len; k += store_scale()) {
+        size_t left = len - k;
+
+        memset(to + k, o->data[(offset + k) / store_scale()], left < store_scale() ? left : store_scale());
+    }
+}
+
 static int
 serve_read(struct child_call *c, struct stored_object *o)
 {
@@ -366,7 +387,7 @@ serve_read(struct child_call *c, struct stored_object *o)
     size_t len = (size_t)(left < c->stk->call.size ? left : c->stk->call.size);
 
     c->stk->reply.iobuf = iobuf_get(len ? len : 1);
-    memcpy(c->stk->reply.iobuf->bytes, o->data + (len ? offset : 0), len);
+    read_scaled(o, offset, c->stk->reply.iobuf->bytes, len);
     c->stk->reply.payload = (struct iovec){c->stk->reply.iobuf->bytes, len};
     reply_stats(c, o);
     return (int)len;
@@ -378,8 +399,8 @@ serve_checksum(struct child_call *c, struct stored_object *o)
 {
     uint64_t hash = 14695981039346656037u, from = c->stk->call.offset, end = from + c->stk->call.size;
 
-    for (uint64_t i = from; i < end && i < o->stat.size; i++)
-        hash = (hash ^ o->data[i]) * 1099511628211u;
+    for (uint64_t i = from; i < end && i < o->stat.size; i += store_scale())
+        hash = (hash ^ o->data[i / store_scale()]) * 1099511628211u;
     memset(c->stk->reply.strong, 0, sizeof c->stk->reply.strong);
     memcpy(c->stk->reply.strong, &hash, sizeof hash);
     return 0;

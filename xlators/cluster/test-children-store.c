@@ -109,12 +109,24 @@ store_find(struct store *s, const char *path)
     return &s->object[at];
 }
 
+uint64_t
+store_scale(void)
+{
+    return scene.scale ? scene.scale : 1;
+}
+
+static size_t
+stored_bytes(uint64_t size)
+{
+    return (size_t)((size + store_scale() - 1) / store_scale());
+}
+
 void
 store_resize(struct store *s, struct stored_object *o, uint64_t size)
 {
-    must(size <= STORED_DATA_MAX);
+    must(stored_bytes(size) <= STORED_DATA_MAX);
     if (size < o->stat.size)
-        memset(o->data + size, 0, (size_t)(o->stat.size - size));
+        memset(o->data + stored_bytes(size), 0, stored_bytes(o->stat.size) - stored_bytes(size));
     o->stat.size = size;
     o->stat.blocks = (size + 511) / 512;
     store_touch(s, o, true);
@@ -139,7 +151,7 @@ store_make(unsigned i, const char *path, uint32_t mode, uint8_t number, const ch
         snprintf(o->target, sizeof o->target, "%s", contents);
     } else if (contents && !s->is_arbiter) {
         memcpy(o->data, contents, strlen(contents));
-        store_resize(s, o, strlen(contents));
+        store_resize(s, o, strlen(contents) * store_scale());
     }
     return o;
 }
@@ -241,7 +253,7 @@ objects_difference(struct stored_object *a, struct stored_object *b, bool has_da
         return "link count";
     if (has_data && a->stat.size != b->stat.size)
         return "size";
-    if (has_data && memcmp(a->data, b->data, (size_t)a->stat.size) != 0)
+    if (has_data && memcmp(a->data, b->data, stored_bytes(a->stat.size)) != 0)
         return "contents";
     if (strcmp(a->target, b->target) != 0)
         return "target";

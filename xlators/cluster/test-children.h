@@ -43,7 +43,7 @@ struct stored_xattr {
 /* Object 0 is the root. A free slot has the mode 0; a file without a name keeps its slot and has nlink 0. */
 struct stored_object {
     struct iatt stat; /* without size for an arbiter */
-    unsigned char data[STORED_DATA_MAX];
+    unsigned char data[STORED_DATA_MAX]; /* each byte stands for scene.scale bytes */
     char target[STORED_TEXT_MAX]; /* of a symbolic link */
     struct stored_xattr xattr[STORED_XATTRS_MAX];
     unsigned xattr_count;
@@ -96,6 +96,7 @@ struct scene {
     bool is_up[CHILDREN_MAX], is_cut; /* is_cut: the mount is dead */
     bool answers_early;               /* the children of the next graph answer changes before they are done */
     bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
+    uint64_t scale; /* bytes of a file that a stored byte stands for, for files of many blocks; 0: one */
     bool takes_sequences;             /* the children take joined calls in one message; else they get none */
     unsigned sequences;               /* messages with joined calls */
     struct fault fault[2];
@@ -169,7 +170,7 @@ void scene_lookup_all(void);
 /* Returns the object behind the path; NULL: none. */
 struct stored_object *store_find(struct store *s, const char *path);
 /* Makes an object on child i, or on all children; `number` gives its gfid. Returns the object on the last
- * child. */
+ * child. A file has scene.scale bytes for each of `contents`. */
 struct stored_object *store_make(unsigned i, const char *path, uint32_t mode, uint8_t number,
                                  const char *contents);
 void store_make_all(const char *path, uint32_t mode, uint8_t number, const char *contents);

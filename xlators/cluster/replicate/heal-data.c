@@ -11,26 +11,46 @@
  *      blocks     each under a lock of its range: RCHECKSUM on all; READ from the source and WRITE to the
  *                 sinks that differ (`data-self-heal-algorithm full`: to all sinks). Beyond its end at the
  *                 look a sink has nothing to compare, unless the file is sparse: there zeros stay a hole.
- *                 Between blocks other clients write to all children as usual
+ *                 Beside the locked blocks other clients write to all children as usual
  *      FSYNC the sinks, lock the whole file, copy the source's times to the sinks
  *      count back the counters of the look, unlock
  *
  * The arbiter has no data: it is no source, and as a sink only its accusation is cleared. A file that is
- * empty on all children needs no source. Until the end the counters keep readers from the sinks. */
+ * empty on all children needs no source. Until the end the counters keep readers from the sinks.
+ *
+ * A heal copies up to BLOCKS_AT_A_TIME blocks at once, because each block waits for up to five messages. Each
+ * block has a coroutine and a lock owner of its own, and each coroutine holds one lock, so blocks do not wait
+ * for each other. The blocks beyond the first of each file share the process's EXTRA_BLOCKS_MAX, which bounds
+ * the memory and the load on the bricks. A failed READ of the source ends the heal after the blocks at work;
+ * a failed sink gets no further blocks. A heal that stops leaves blocks healed in any order, which no reader
+ * sees: the sinks stay accused.
+ *
+ * thread: while the blocks are healed, data_heal.lock guards `failed`, `err` and the noted errno of *h, and
+ * the other fields do not change. Before and after, one coroutine uses the struct. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "mem/iobuf.h"
+#include "stack/coro-call.h"
 #include "xlators/cluster/replicate/heal.h"
 
-enum { WINDOW_BYTES = 128 * 1024, BLOCK_MAX = 1024 * 1024 };
+enum {
+    WINDOW_BYTES = 128 * 1024,
+    BLOCK_MAX = 1024 * 1024,
+    BLOCKS_AT_A_TIME = 4,
+    EXTRA_BLOCKS_MAX = 24
+};
 
 struct data_heal {
     struct heal *h;
     unsigned source;
-    child_set sinks, failed; /* sinks: without the arbiter */
+    child_set sinks; /* without the arbiter */
     uint64_t size, block;
     bool compares, is_sparse;
+    pthread_mutex_t lock; /* a leaf; guards the next two and heal_note() while blocks are healed */
+    child_set failed;
+    int err; /* of the first block that failed, as -errno; or 0 */
 };
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -164,14 +184,42 @@ heal_times_make(struct data_heal *d, unsigned i)
 
 /* ---- one block ------------------------------------------------------------------------------- */
 
-static struct call_stack *
-heal_checksum_make(const struct data_heal *d, unsigned i, uint64_t offset)
+struct block {
+    struct data_heal *d;
+    struct heal h; /* copy of *d->h with a lock owner of its own */
+    uint64_t offset;
+};
+
+/* Notes the outcome of a sink's call: 0 or the errno (positive). */
+static void
+block_note(struct data_heal *d, unsigned i, int why)
 {
-    struct call_stack *stk = heal_fd_call(d->h, FOP_rchecksum, i);
+    if (!why)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->failed |= CHILD(i);
+    heal_note(d->h, i, why);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Returns the sinks to heal; none if the heal of a block has failed. */
+static child_set
+block_sinks(struct data_heal *d)
+{
+    pthread_mutex_lock(&d->lock);
+    child_set sinks = d->err ? 0 : d->sinks & ~d->failed;
+    pthread_mutex_unlock(&d->lock);
+    return sinks;
+}
+
+static struct call_stack *
+heal_checksum_make(const struct block *b, unsigned i)
+{
+    struct call_stack *stk = heal_fd_call(&b->h, FOP_rchecksum, i);
 
     if (stk) {
-        stk->call.offset = offset;
-        stk->call.size = d->block;
+        stk->call.offset = b->offset;
+        stk->call.size = b->d->block;
     }
     return stk;
 }
@@ -179,17 +227,18 @@ heal_checksum_make(const struct data_heal *d, unsigned i, uint64_t offset)
 /* Adds to *differ the sinks of `which` whose block differs from the source. Returns 0 or the source's -errno.
  */
 static int
-compare_block(struct data_heal *d, uint64_t offset, child_set which, child_set *differ)
+compare_block(struct block *b, child_set which, child_set *differ)
 {
+    unsigned source = b->d->source;
     struct fan f;
 
     fan_begin(&f);
-    for_each_child (i, which | CHILD(d->source))
-        fan_wind(&f, &d->h->op, i, heal_checksum_make(d, i, offset));
+    for_each_child (i, which | CHILD(source))
+        fan_wind(&f, &b->h.op, i, heal_checksum_make(b, i));
     fan_wait(&f);
-    int err = f.good & CHILD(d->source) ? 0 : f.ret[d->source];
-    for_each_child (i, err ? 0 : f.sent & ~CHILD(d->source)) {
-        bool is_equal = f.good & CHILD(i) && memcmp(f.stk[i]->reply.strong, f.stk[d->source]->reply.strong,
+    int err = f.good & CHILD(source) ? 0 : f.ret[source];
+    for_each_child (i, err ? 0 : f.sent & ~CHILD(source)) {
+        bool is_equal = f.good & CHILD(i) && memcmp(f.stk[i]->reply.strong, f.stk[source]->reply.strong,
                                                     sizeof f.stk[i]->reply.strong) == 0;
 
         *differ |= is_equal ? 0 : CHILD(i);
@@ -199,13 +248,13 @@ compare_block(struct data_heal *d, uint64_t offset, child_set which, child_set *
 }
 
 static struct call_stack *
-heal_write_make(struct data_heal *d, unsigned i, const struct fop_reply *from, uint64_t offset)
+heal_write_make(const struct block *b, unsigned i, const struct fop_reply *from)
 {
-    struct call_stack *stk = heal_fd_call(d->h, FOP_writev, i);
+    struct call_stack *stk = heal_fd_call(&b->h, FOP_writev, i);
 
     if (!stk)
         return NULL;
-    stk->call.offset = offset;
+    stk->call.offset = b->offset;
     stk->call.payload_iobuf = iobuf_ref(from->iobuf);
     stk->call.payload[0] = from->payload;
     stk->call.payload_count = 1;
@@ -214,26 +263,25 @@ heal_write_make(struct data_heal *d, unsigned i, const struct fop_reply *from, u
 }
 
 static int
-copy_block(struct data_heal *d, uint64_t offset, child_set to)
+copy_block(struct block *b, child_set to)
 {
-    struct call_stack *from = heal_fd_call(d->h, FOP_readv, d->source);
+    struct data_heal *d = b->d;
+    struct call_stack *from = heal_fd_call(&b->h, FOP_readv, d->source);
     struct fan f;
 
     if (!from)
         return -ENOMEM;
-    from->call.offset = offset;
+    from->call.offset = b->offset;
     from->call.size = d->block;
     int ret = coro_call(from, d->h->op.r->xl->children[d->source]);
 
     if (ret > 0) { /* 0: another client has truncated all copies */
         fan_begin(&f);
         for_each_child (i, to)
-            fan_wind(&f, &d->h->op, i, heal_write_make(d, i, &from->reply, offset));
+            fan_wind(&f, &b->h.op, i, heal_write_make(b, i, &from->reply));
         fan_wait(&f);
-        for_each_child (i, f.sent) {
-            d->failed |= f.ret[i] != ret ? CHILD(i) : 0;
-            heal_note(d->h, i, f.ret[i] == ret ? 0 : f.ret[i] < 0 ? -f.ret[i] : ENOSPC);
-        }
+        for_each_child (i, f.sent)
+            block_note(d, i, f.ret[i] == ret ? 0 : f.ret[i] < 0 ? -f.ret[i] : ENOSPC);
         fan_end(&f);
     }
     call_stack_free(from);
@@ -252,31 +300,68 @@ sinks_without_data(const struct data_heal *d, child_set which, uint64_t offset)
 }
 
 static int
-heal_block(struct data_heal *d, uint64_t offset)
+heal_block(struct block *b, child_set sinks)
 {
-    struct lock_entity e = {.inode = d->h->op.inode, .start = offset, .len = d->block};
-    child_set sinks = d->sinks & ~d->failed;
-    child_set differ = d->compares ? sinks_without_data(d, sinks, offset) : sinks;
-    int err = heal_lock(d->h, &e);
+    struct data_heal *d = b->d;
+    struct lock_entity e = {.inode = b->h.op.inode, .start = b->offset, .len = d->block};
+    child_set differ = d->compares ? sinks_without_data(d, sinks, b->offset) : sinks;
+    int err = heal_lock(&b->h, &e);
 
     if (err)
         return err;
     if (differ != sinks)
-        err = compare_block(d, offset, sinks & ~differ, &differ);
+        err = compare_block(b, sinks & ~differ, &differ);
     if (!err && differ)
-        err = copy_block(d, offset, differ);
-    heal_unlock(d->h, &e);
+        err = copy_block(b, differ);
+    heal_unlock(&b->h, &e);
     return err;
+}
+
+static void
+heal_nth_block(void *arg, size_t n)
+{
+    struct data_heal *d = arg;
+    child_set sinks = block_sinks(d);
+
+    if (!sinks)
+        return;
+    struct block b = {.d = d, .offset = n * d->block};
+
+    heal_copy(&b.h, d->h);
+    int err = heal_block(&b, sinks);
+
+    pthread_mutex_lock(&d->lock);
+    d->err = d->err ? d->err : err;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- all blocks ------------------------------------------------------------------------------ */
+
+static atomic_uint extra_blocks; /* of all heals of the process */
+
+static unsigned
+extra_blocks_take(unsigned wanted)
+{
+    unsigned taken = atomic_load(&extra_blocks), n;
+
+    do {
+        n = EXTRA_BLOCKS_MAX - taken < wanted ? EXTRA_BLOCKS_MAX - taken : wanted;
+    } while (!atomic_compare_exchange_weak(&extra_blocks, &taken, taken + n));
+    return n;
 }
 
 static int
 heal_blocks(struct data_heal *d)
 {
-    int err = 0;
+    size_t count = d->sinks & ~d->failed ? (size_t)((d->size + d->block - 1) / d->block) : 0;
 
-    for (uint64_t offset = 0; offset < d->size && !err && d->sinks & ~d->failed; offset += d->block)
-        err = heal_block(d, offset);
-    return err;
+    if (!count)
+        return 0;
+    unsigned extra = extra_blocks_take(count < BLOCKS_AT_A_TIME ? (unsigned)count - 1 : BLOCKS_AT_A_TIME - 1);
+
+    coro_each(1 + extra, count, heal_nth_block, d);
+    atomic_fetch_sub(&extra_blocks, extra);
+    return d->err;
 }
 
 /* ---- the whole heal -------------------------------------------------------------------------- */
@@ -336,7 +421,7 @@ int
 heal_data(struct heal *h)
 {
     struct lock_entity alone = {.inode = h->op.inode, .domain = h->op.r->heal_domain};
-    struct data_heal d = {.h = h};
+    struct data_heal d = {.h = h, .lock = PTHREAD_MUTEX_INITIALIZER};
     int err = heal_lock_alone(h, &alone);
 
     if (err)

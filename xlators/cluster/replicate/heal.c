@@ -33,6 +33,16 @@ heal_begin(struct heal *h, struct replicate *r, struct inode *inode)
 }
 
 void
+heal_copy(struct heal *to, const struct heal *from)
+{
+    uint64_t owner = (uint64_t)(uintptr_t)to;
+
+    *to = *from;
+    memcpy(to->owner, &owner, sizeof to->owner);
+    to->op.caller.lk_owner.bytes = to->owner;
+}
+
+void
 heal_end(struct heal *h)
 {
     inode_unref(h->op.inode);
@@ -151,11 +161,9 @@ is_dot_name(const char *name)
 static int
 heal_listed_alone(struct listing *l, const char *name)
 {
-    struct heal own = *l->h;
-    uint64_t owner = (uint64_t)(uintptr_t)&own;
+    struct heal own;
 
-    memcpy(own.owner, &owner, sizeof own.owner);
-    own.op.caller.lk_owner.bytes = own.owner;
+    heal_copy(&own, l->h);
     return l->each(&own, l->child, l->dir, name);
 }
 

@@ -33,7 +33,8 @@
  * a name that only the missing child knows to be new, and the accusations that would have shown this are
  * counted back. Stock's daemon has the same rule.
  *
- * thread: a heal runs in a separate coroutine, or in the coroutine of a LOOKUP; struct heal needs no lock. */
+ * thread: a heal runs in a separate coroutine, or in the coroutine of a LOOKUP; struct heal needs no lock.
+ * Coroutines that heal names or blocks of the object at the same time have copies (heal_copy()). */
 #ifndef KILN_CLUSTER_REPLICATE_HEAL_H
 #define KILN_CLUSTER_REPLICATE_HEAL_H
 
@@ -66,6 +67,9 @@ struct heal {
 /* Prepares a heal; takes a reference to the inode. */
 void heal_begin(struct heal *h, struct replicate *r, struct inode *inode);
 void heal_end(struct heal *h);
+/* Makes *to a heal of the same object for another coroutine, with a lock owner of its own, but without a
+ * reference. *from must outlive the copy. */
+void heal_copy(struct heal *to, const struct heal *from);
 /* Returns whether the heal must stop: the mount is ending, or a child has gone down, even if it is up
  * again. The child's locks ended with the connection, and with the locks the validity of the look: a source
  * that has missed a write since would overwrite that write on the sinks. */

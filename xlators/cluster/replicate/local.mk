@@ -106,6 +106,12 @@ xlators_cluster_replicate_test_replicate_events_SOURCES = xlators/cluster/replic
 xlators_cluster_replicate_test_replicate_events_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_events_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-blocks
+xlators_cluster_replicate_test_replicate_blocks_SOURCES = xlators/cluster/replicate/test-replicate-blocks.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+xlators_cluster_replicate_test_replicate_blocks_LDFLAGS = $(WRAP_FOR_STARVING) -Wl,--wrap=sem_wait
+xlators_cluster_replicate_test_replicate_blocks_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-turns
 xlators_cluster_replicate_test_replicate_turns_SOURCES = xlators/cluster/replicate/test-replicate-turns.c \
 	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
