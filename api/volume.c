@@ -487,7 +487,7 @@ await_volume_news(struct glfs *fs)
         graph_refusal(fs->graph, &why);
     if (err)
         log_event(LOG_ERROR, NULL, "gfapi-no-bricks", "volume %s: %s %s", fs->volume,
-                  err == -EACCES ? "a brick does not let us in:" : "its bricks cannot be reached", why.text);
+                  err == -EACCES ? "a brick refuses this client:" : "its bricks cannot be reached", why.text);
     return err;
 }
 

@@ -119,7 +119,7 @@ host(const struct verb *v, int argc, char **argv)
             "the bricks of host %s are being replaced by bricks on other hosts; see: kiln job list", argv[1]);
     if (strcmp(argv[0], "remove") == 0 && argc == 2)
         return ask_and_say("host-remove", json_pack("{ss}", "host", argv[1]), "host %s is removed", argv[1]);
-    return usage(v, "host: '%.100s' is no such command, or has other arguments", argv[0]);
+    return usage_of_word(v, argv[0]);
 }
 
 static void
@@ -148,7 +148,7 @@ job(const struct verb *v, int argc, char **argv)
         return ask_and_say("job-stop", json_pack("{ss}", "job", argv[1]),
                            "job %s is stopped; the step that it is doing ends first", argv[1]);
     if (strcmp(argv[0], "list") != 0 || argc != 1)
-        return usage(v, "job: '%.100s' is no such command, or has other arguments", argv[0]);
+        return usage_of_word(v, argv[0]);
     int status = ask("job-list", json_object(), &answer);
     if (status)
         return status;

@@ -30,7 +30,8 @@ help_all(FILE *f)
     fprintf(f, "Usage: kiln [--json] [--yes] [--socket=FILE] VERB [ARGUMENT...]\n"
                "Manages the volumes of a kilnd --state on this machine.\n\n");
     for (const struct verb *v = verbs; v->name; v++)
-        fprintf(f, "  kiln %s%s %s\n        %s\n", prefix_of(v), v->name, v->args, v->text);
+        fprintf(f, "  kiln %s%s%s%s\n        %s\n", prefix_of(v), v->name, *v->args ? " " : "", v->args,
+                v->text);
     fprintf(f, "  kiln help [VERB]\n        Print this list, or the usage of VERB\n\n"
                "  --json          print answers and errors as JSON\n"
                "  --yes           do not ask for confirmation\n"
@@ -58,7 +59,7 @@ print_manual(void)
 static void
 help_one(FILE *f, const struct verb *v)
 {
-    fprintf(f, "Usage: kiln %s%s %s\n%s.\n", prefix_of(v), v->name, v->args, v->text);
+    fprintf(f, "Usage: kiln %s%s%s%s\n%s.\n", prefix_of(v), v->name, *v->args ? " " : "", v->args, v->text);
     if (v->more)
         fprintf(f, "%s\n", v->more);
 }
@@ -66,14 +67,34 @@ help_one(FILE *f, const struct verb *v)
 int
 usage(const struct verb *v, const char *fmt, ...)
 {
-    char wrong[512], line[512];
+    char wrong[512], line[512], help[64];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(wrong, sizeof wrong, fmt, ap);
     va_end(ap);
-    snprintf(line, sizeof line, "kiln %s%s %s", prefix_of(v), v->name, v->args);
-    return refuse(KILN_USAGE, line, NULL, "%s", wrong);
+    snprintf(line, sizeof line, "kiln %s%s%s%s", prefix_of(v), v->name, *v->args ? " " : "", v->args);
+    snprintf(help, sizeof help, "kiln help %s", v->name);
+    return refuse(KILN_USAGE, line, help, "%s", wrong);
+}
+
+int
+usage_of_word(const struct verb *v, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *form = v->args; form; form = (form = strstr(form, " | ")) ? form + 3 : NULL) {
+        if (strncmp(form, word, len) != 0 || (form[len] != ' ' && form[len] != '\0'))
+            continue;
+        const char *end = strstr(form, " | ");
+        int form_len = end ? (int)(end - form) : (int)strlen(form);
+        char line[256], help[64];
+
+        snprintf(line, sizeof line, "kiln %s%s %.*s", prefix_of(v), v->name, form_len, form);
+        snprintf(help, sizeof help, "kiln help %s", v->name);
+        return refuse(KILN_USAGE, line, help, "%s %s: wrong number of arguments", v->name, word);
+    }
+    return usage(v, "%s: '%.100s' is not known", v->name, word);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -180,13 +201,18 @@ help(int argc, char **argv)
 static int
 verb_run(const struct verb *v, int argc, char **argv)
 {
-    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "help") == 0)) {
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0 && (i > 0 || strcmp(argv[i], "help") != 0))
+            continue;
         help_one(stdout, v);
         return KILN_DONE;
     }
     for (int i = 0; i < argc && v->max_args >= 0; i++)
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !strstr(v->args, argv[i]))
-            return usage(v, "%s: there is no option '%.200s'", v->name, argv[i]);
+            return usage(v,
+                         strncmp(argv[i], "--socket", 8) == 0 ? "%s: '%.200s' stands before the verb"
+                                                              : "%s: there is no option '%.200s'",
+                         v->name, argv[i]);
     if (argc < v->min_args)
         return usage(v, "%s: an argument is missing", v->name);
     if (v->max_args >= 0 && argc > v->max_args)
@@ -214,15 +240,18 @@ run_words(int argc, char **argv)
 
 /* ---- main ------------------------------------------------------------------------------------ */
 
-/* Accepts --json at any place, because users append it to a complete command line. */
+/* Accepts --json and --yes at any place, because users append them to a complete command line. Returns the
+ * number of the other words, which stay in argv. */
 static int
-take_json(int argc, char **argv)
+remove_flags(int argc, char **argv)
 {
     int kept = 1;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             kiln_options.is_json = true;
+        else if (strcmp(argv[i], "--yes") == 0)
+            kiln_options.is_yes = true;
         else
             argv[kept++] = argv[i];
     }
@@ -244,7 +273,7 @@ main(int argc, char **argv)
 
     if (socket && *socket)
         kiln_options.socket = socket;
-    argc = take_json(argc, argv);
+    argc = remove_flags(argc, argv);
     while ((c = getopt_long(argc, argv, "+yhs:V", options, NULL)) != -1) {
         switch (c) {
         case 'y':

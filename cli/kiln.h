@@ -103,5 +103,8 @@ int tls_authority(const char *name, const char *address, char **pem);
 int tls_issue(const char *name, const char *address, const char *path);
 /* kiln.c: prints the verb's usage on stderr. Returns KILN_USAGE. */
 int usage(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* kiln.c: like usage(), for a verb whose first argument selects a form, as "add" in "kiln host add". Prints
+ * the form of a word that the verb knows, because then the number of arguments is wrong, else all forms. */
+int usage_of_word(const struct verb *v, const char *word);
 
 #endif

@@ -137,11 +137,11 @@ store_move(const struct verb *v, int argc, char **argv)
 int
 store(const struct verb *v, int argc, char **argv)
 {
-    if (strcmp(argv[0], "export") == 0)
+    if (strcmp(argv[0], "export") == 0 && argc <= 2)
         return store_export(argc == 2 ? argv[1] : NULL);
     if (strcmp(argv[0], "import") == 0 && argc == 2)
         return store_import(argv[1]);
     if (strcmp(argv[0], "move") == 0 && argc >= 2)
         return store_move(v, argc - 1, argv + 1);
-    return usage(v, "store: '%.100s' is no such command, or has other arguments", argv[0]);
+    return usage_of_word(v, argv[0]);
 }

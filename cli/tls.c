@@ -453,5 +453,5 @@ tls(const struct verb *v, int argc, char **argv)
         return tls_cert(&(struct names){argv[1], argv + 3, argc - 3}, argv[2]);
     if (strcmp(argv[0], "take") == 0 && argc == 2)
         return tls_take(argv[1]);
-    return usage(v, "tls: '%.100s' is no such command, or has other arguments", argv[0]);
+    return usage_of_word(v, argv[0]);
 }

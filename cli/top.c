@@ -346,10 +346,10 @@ top(const struct verb *v, int argc, char **argv)
 {
     bool is_once = argc > 0 && strcmp(argv[0], "--once") == 0;
 
-    if (argc > 1 && !is_once) /* gluster volume top NAME open|read|... */
-        return refuse(KILN_REFUSED, "what bricks, operations and clients do", "kiln top --once",
+    if (argc > 0 && argv[0][0] != '-') /* gluster volume top NAME [open|read|...] */
+        return refuse(KILN_REFUSED, "the load of bricks, operations and clients", "kiln top --once",
                       "top of files is not built");
-    if (argc > 0 && (argc > 1 || !is_once))
-        return usage(v, "'%s' is not known", argv[is_once]);
+    if (argc > is_once)
+        return usage(v, "top: '%.100s' is not known", argv[is_once]);
     return argc > 0 || kiln_options.is_json ? top_once() : top_screen();
 }

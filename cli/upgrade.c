@@ -154,7 +154,9 @@ upgrade(const struct verb *v, int argc, char **argv)
     const char *program = argc > is_rolling ? argv[is_rolling] : NULL;
 
     if (argc > 1 + is_rolling)
-        return usage(v, "too many words");
+        return usage(v, "'%.200s' is one argument too many", argv[1 + is_rolling]);
+    if (program && *program == '-')
+        return usage(v, "upgrade: there is no option '%.200s'", program);
     if (program && *program != '/')
         return usage(v, "'%.200s' is not the absolute path of a program", program);
     if (is_rolling)

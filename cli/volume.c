@@ -100,6 +100,20 @@ take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, i
     return 0;
 }
 
+/* Whether a number or a size belongs behind this word of "create" and "add-brick". */
+static bool
+has_a_number(const char *word)
+{
+    static const char *const words[] = {"replica", "arbiter", "disperse", "disperse-data", "redundancy",
+                                        "sets",    "size"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Returns the bricks from word `at` on. NULL: take_bricks() has printed an error. */
 static json_t *
 take_bricks(const struct verb *v, int argc, char **argv, int at)
@@ -113,7 +127,13 @@ take_bricks(const struct verb *v, int argc, char **argv, int at)
             json_array_append_new(bricks, json_string(argv[i]));
             continue;
         }
-        (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
+        if (has_a_number(argv[i]) && i + 1 == argc)
+            (void)usage(v, "%s: expected a number behind the word", argv[i]);
+        else if (has_a_number(argv[i]))
+            (void)usage(v, "%s: expected %s the bricks", argv[i],
+                        strcmp(argv[i], "size") == 0 ? "after" : "before");
+        else
+            (void)usage(v, "'%s': expected a brick, [HOST:]/PATH", argv[i]);
         json_decref(bricks);
         return NULL;
     }
@@ -449,7 +469,7 @@ volume_heal(const struct verb *v, int argc, char **argv)
         return ask_and_show("volume-heal", args, show_heal_statistics);
     if (strcmp(what, "info") != 0) {
         json_decref(args);
-        return usage(v, "there is no heal '%s' here", what);
+        return usage(v, "'%s': expected full, info, statistics or split-brain", what);
     }
     if (!*more)
         return ask_and_show("volume-heal", args, show_heal);
@@ -603,7 +623,9 @@ volume_quota(const struct verb *v, int argc, char **argv)
     if (strcmp(what, "remove") == 0 && argc == 3)
         return ask_and_say("volume-quota", args, "volume %s: %s has no limit", argv[0], argv[2]);
     json_decref(args);
-    return usage(v, "expected list, set PATH SIZE, or remove PATH");
+    if (strcmp(what, "list") == 0 || strcmp(what, "set") == 0 || strcmp(what, "remove") == 0)
+        return usage(v, "quota %s: wrong number of arguments", what);
+    return usage(v, "quota: '%.100s' is not known", what);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

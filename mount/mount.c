@@ -718,7 +718,7 @@ describe_early_end(struct mount *m, char *out, size_t size)
         graph_refusal(m->graph, &why);
     if (m->is_refused)
         snprintf(out, size,
-                 "a brick does not let us in: %s (look at auth.allow, auth.reject, auth.ssl-allow, "
+                 "a brick refuses this client: %s (look at auth.allow, auth.reject, auth.ssl-allow, "
                  "server.ssl and client.ssl of the volume, and at --subdir-mount)",
                  why.text);
     else

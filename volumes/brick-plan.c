@@ -75,10 +75,10 @@ add_sets(struct brick_plan *plan, const struct volume *added, struct problem *wh
     struct volume *v = plan->fresh;
 
     if (added->brick_count % v->replica != 0) {
-        problem_set(why, -EINVAL, "%u brick%s with replica %u", added->brick_count,
-                    added->brick_count == 1 ? "" : "s", v->replica);
-        problem_expected(why, "a multiple of %u bricks, or replica N to have more copies of each file",
-                         v->replica);
+        problem_set(why, -EINVAL, "%u brick%s with %s %u", added->brick_count,
+                    added->brick_count == 1 ? "" : "s", v->redundancy ? "disperse" : "replica", v->replica);
+        problem_expected(why, "a multiple of %u bricks%s", v->replica,
+                         v->redundancy ? "" : ", or replica N to have more copies of each file");
         return why->err;
     }
     for (unsigned i = 0; i < added->brick_count; i++) {

@@ -148,8 +148,17 @@ verb_create(json_t *args, json_t **out, struct problem *why)
         volume_check_new_name(name, why))
         return why->err;
     const bool is_placed = cluster_is_on() && json_array_size(bricks) == 0;
-    if (replica < 1 || arbiter < 0 || arbiter > 1 || redundancy < 0)
-        return problem_set(why, -EINVAL, "replica %d arbiter %d redundancy %d", replica, arbiter, redundancy);
+    if (replica < 1 || arbiter < 0 || arbiter > 1 || redundancy < 0) {
+        problem_set(why, -EINVAL, "replica %d arbiter %d redundancy %d", replica, arbiter, redundancy);
+        problem_expected(why, "replica 2 to 16, replica 3 arbiter 1, or disperse N redundancy R");
+        return why->err;
+    }
+    if (sets && !is_placed) {
+        problem_set(why, -EINVAL, "sets %d: this kilnd chooses no folders for bricks", sets);
+        problem_expected(why, "the folders, or a kilnd with --store and --brick-root");
+        problem_type(why, "kiln help create");
+        return why->err;
+    }
     struct volume *v = volume_new(name, (unsigned)replica, arbiter != 0);
     if (!v)
         return problem_no_memory(why);

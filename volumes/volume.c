@@ -295,7 +295,8 @@ check_dispersed(const struct volume *v, struct problem *why)
     if (is_good)
         return 0;
     problem_set(why, -EINVAL, "disperse %u redundancy %u", v->replica, v->redundancy);
-    problem_expected(why, "3 to %d bricks, a redundancy of less than half of them, and at most %d others",
+    problem_expected(why,
+                     "3 to %d bricks, a redundancy of less than half of them, and at most %d bricks besides",
                      DISPERSED_MAX, DISPERSED_DATA_MAX);
     return why->err;
 }
@@ -360,8 +361,8 @@ volume_check_shape(const struct volume *v, struct problem *why)
         problem_set(why, -EINVAL, "replica %u", v->replica);
         problem_expected(why, "replica 2 to 16, or no replica at all");
     } else if (v->brick_count % v->replica != 0) {
-        problem_set(why, -EINVAL, "%u brick%s with replica %u", v->brick_count,
-                    v->brick_count == 1 ? "" : "s", v->replica);
+        problem_set(why, -EINVAL, "%u brick%s with %s %u", v->brick_count, v->brick_count == 1 ? "" : "s",
+                    v->redundancy ? "disperse" : "replica", v->replica);
         problem_expected(why, "a multiple of %u bricks", v->replica);
     } else {
         return 0;

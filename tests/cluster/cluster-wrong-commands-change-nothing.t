@@ -77,26 +77,26 @@ host h9;one of h1, h2, h3;volume replace-brick v h1:/srv/v h9:/srv/x
 not drained;kiln volume remove-brick d BRICK... start;volume remove-brick d h1:/srv/d commit
 /srv/x is no brick of volume v;kiln volume info v;volume reset-brick v h1:/srv/x start
 no volume vv;kiln volume list;volume heal vv
-no heal 'inof';kiln volume heal NAME [full | info;volume heal v inof
+'inof': expected full, info, statistics or split-brain;kiln volume heal NAME [full | info;volume heal v inof
 no volume vv;kiln volume list;volume status vv
 no volume vv;kiln volume list;volume profile vv info
 host h9;one of h1, h2, h3;host remove h9
 is up;systemctl disable --now kilnd;host remove h3
 host h9;one of h1, h2, h3;host drain h9
 no job;kiln job list;job stop 77
-'stop' is no such command, or has other arguments;kiln job list | stop JOB;job stop
-'--roling' is not the absolute path of a program;kiln upgrade [PROGRAM | --rolling [PROGRAM];upgrade --roling
-'add' is no such command, or has other arguments;add HOST ADDRESS [FILE];host add
+job stop: wrong number of arguments;kiln job stop JOB;job stop
+there is no option '--roling';kiln upgrade [PROGRAM | --rolling [PROGRAM];upgrade --roling
+host add: wrong number of arguments;kiln host add HOST ADDRESS [FILE];host add
 no authority;kiln tls init;host add h4 10.9.0.14
 cannot be the name;1 to 64 letters;host add h,4 10.9.0.14
-'add' is no such command, or has other arguments;add HOST ADDRESS [FILE];host add h4
+host add: wrong number of arguments;kiln host add HOST ADDRESS [FILE];host add h4
 neither etcd;kiln store move etcd://HOST:PORT HOST;store move etc://10.9.0.1:2379 h2
 a host of a store needs a name;kiln store move etcd://HOST:PORT HOST;store move etcd://10.9.0.1:2379
 the volumes are in the store;kiln store move DIR;store move etcd://10.9.0.1:2379 h2
 has another host;kiln host remove h1;store move /tmp/none
 'gluster' is not known;kiln export glusterd DIR;export gluster /tmp/none
-'take' is no such command, or has other arguments;take FILE;tls take
-'imprt' is no such command;export [FILE] | import FILE;store imprt x
+tls take: wrong number of arguments;kiln tls take FILE;tls take
+'imprt' is not known;export [FILE] | import FILE;store imprt x
 'h2' is not the absolute path of a program;kiln upgrade [PROGRAM;upgrade --rolling h2
 'begin': expected a brick;start|status|stop|commit;volume remove-brick d h1:/srv/d begin
 EOT

@@ -70,7 +70,7 @@ refuses context=system_u "option context: not built"
 refuses colour=blue "option colour: not known"
 refuses transport=rdma "transport rdma is not built"
 refuses attribute-timeout=soon "attribute-timeout soon"
-refuses subdir-mount=/none "does not let us in"
+refuses subdir-mount=/none "refuses this client"
 status=0
 mount.kiln 127.0.0.1:/v / 2>/dev/null || status=$?
 is "$status" 2 "/ is refused as a mount point"

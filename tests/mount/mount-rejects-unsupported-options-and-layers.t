@@ -42,7 +42,7 @@ refuses "no volume" 64 "the volume is missing" "$mnt"
 refuses "a server without a volume" 64 "volfile-id VOLUME is missing" -s 127.0.0.1 "$mnt"
 refuses "a volfile and a server" 64 "exclude each other" -f "$T/bare.vol" -s 127.0.0.1 --volfile-id v "$mnt"
 refuses "a server that is not there" 1 "no glusterd or kilnd answers at 127.0.0.1, port 24007: Connection refused" 127.0.0.1:/v "$mnt"
-refuses "a subdirectory that is not there" 1 "does not let us in" -f "$T/bare.vol" --subdir-mount=/x "$mnt"
+refuses "a subdirectory that is not there" 1 "refuses this client" -f "$T/bare.vol" --subdir-mount=/x "$mnt"
 refuses "a subdirectory by half a path" 64 "expected an absolute path" -f "$T/bare.vol" --subdir-mount=x "$mnt"
 refuses "gfids as names" 64 "aux-gfid-mount is not built" -f "$T/bare.vol" --aux-gfid-mount "$mnt"
 refuses "a bad choice" 1 "kernel-writeback-cache" -f "$T/bare.vol" --kernel-writeback-cache=perhaps "$mnt"
@@ -55,7 +55,7 @@ BRICK_SERVER_OPTIONS="auth.addr.${volume_bricks[shut]}.reject *"
 volume_assign shut "$BRICKD"
 volume_start shut
 volfile_bare shut "$(volume_specs shut)" >"$T/shut.vol"
-refuses "a brick that lets nobody in" 1 "does not let us in" -f "$T/shut.vol" "$mnt"
+refuses "a brick that refuses every client" 1 "refuses this client" -f "$T/shut.vol" "$mnt"
 
 # The same holds for several bricks, also if one of them is down. But a brick that is down does not refuse, and a single brick
 # that accepts the mount is enough.
@@ -66,11 +66,11 @@ for layout in 1x2 2x1 2x2; do
     volume_new "$vol" "$layout"
     volume_start "$vol"
     volume_client_volfile "$vol" default >"$T/$vol.vol"
-    refuses "$layout: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
-    refuses "$layout in a shared process: a subdirectory that is not there" 1 "does not let us in" --shared -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    refuses "$layout: a subdirectory that is not there" 1 "refuses this client" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    refuses "$layout in a shared process: a subdirectory that is not there" 1 "refuses this client" --shared -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
     last=${volume_bricks[$vol]##* }
     daemon_stop "${brick_daemon[$last]}"
-    refuses "$layout with a brick away: a subdirectory that is not there" 1 "does not let us in" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
+    refuses "$layout with a brick away: a subdirectory that is not there" 1 "refuses this client" -f "$T/$vol.vol" --subdir-mount=/x "$mnt"
     t "$layout with one brick down: kiln-mount exits with 0" "$KILN_MOUNT" -f "$T/$vol.vol" -l "$T/log/away.log" -p "$T/mount.pid" "$mnt"
     t "$layout with one brick down: the volume is mounted" mount_is_listed "$mnt"
     pid=$(<"$T/mount.pid")

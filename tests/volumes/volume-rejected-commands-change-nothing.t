@@ -70,7 +70,14 @@ refused 1 'top of files is not built' volume top demo open
 refused 1 'log is not built' volume log demo rotate
 refused 2 'unknown verb' volume lot demo
 refused 2 "'extra' is not known" top --once extra
-refused 2 'expected list, set PATH SIZE' volume quota demo enable
+refused 2 "quota: 'enable' is not known" volume quota demo enable
+refused 2 'quota set: wrong number of arguments' volume quota demo set /home
+refused 2 'replica: expected a number' volume create two replica
+refused 2 'replica: expected before the bricks' volume create two "$T"/b/new1 replica 2
+refused 1 'disperse N redundancy R' volume create two replica 3 arbiter 2 "$T"/b/new{1..3}
+refused 1 'with disperse 3' volume create two disperse 3 "$T"/b/new{1..2}
+refused 1 'chooses no folders' volume create two sets 2
+refused 2 'wrong number of arguments' store export one two
 refused 2 'did you mean start' volume strat demo
 refused 2 'a verb that kiln help lists' volume nosuchverb demo
 refused 1 'disperse 4 redundancy 2' volume create two disperse 4 redundancy 2 "$T"/b/new{1..4}

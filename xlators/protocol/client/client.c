@@ -168,7 +168,7 @@ brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
     bool is_for_good = (op_errno == EACCES && *words) || (op_errno == ENOENT && conf->subdir);
 
     (void)p;
-    log_event(LOG_ERROR, c->xl, "client-refused", "the brick does not let us in: %s (%s)", words,
+    log_event(LOG_ERROR, c->xl, "client-refused", "the brick refuses this client: %s (%s)", words,
               strerror(op_errno));
     if (is_for_good)
         graph_note_refusal(c->xl->graph, "%s: %s (%s)", c->xl->name, words, strerror(op_errno));
