@@ -7,7 +7,7 @@
 #include "bricks/statedump-json.h"
 #include "bricks/top-answer.h"
 #include "glusterfsd/metrics.h"
-#include "volumes/verbs.h"
+#include "volumes/verbs/verbs.h"
 #include "volumes/volumes.h"
 
 static atomic_bool has_started;

@@ -2,8 +2,8 @@
 /* http-routes: the paths that kilnd answers over HTTP (http.h): health, figures, dumps and verbs.
  *
  *   GET /healthz   200 as long as the process answers
- *   POST /v1/VERB  the questions of `kiln` about the volumes of this daemon: volumes/verbs.h. On the socket
- *                  alone
+ *   POST /v1/VERB  the questions of `kiln` about the volumes of this daemon: volumes/verbs/verbs.h. On the
+ *                  socket alone
  *   GET /readyz    200 when every brick serves, else 503 with the number of bricks in each state
  *   GET /metrics   figures for Prometheus (glusterfsd/metrics.h)
  *   GET /top       figures for `kiln top` (bricks/top-answer.c). On the socket alone

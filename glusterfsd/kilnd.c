@@ -47,8 +47,8 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 #include "volumes/front.h"
-#include "volumes/healer.h"
-#include "volumes/verbs.h"
+#include "volumes/heal/healer.h"
+#include "volumes/verbs/verbs.h"
 #include "xlators/protocol/server/server.h"
 
 #define PORT_DEFAULT 49152

@@ -8,7 +8,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/sandbox.h"
-#include "volumes/cluster.h"
+#include "volumes/cluster/cluster.h"
 
 #define KILND_BRICKS_MAX 4096
 

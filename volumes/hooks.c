@@ -13,7 +13,7 @@
 
 #include "event/pump.h"
 #include "log/log.h"
-#include "volumes/child-log.h"
+#include "volumes/heal/child-log.h"
 
 enum { ARGS_MAX = 128, PATH_BYTES = 4352 };
 

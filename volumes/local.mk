@@ -16,109 +16,109 @@ VOLUME_STATE_SOURCES = \
 	volumes/volume.c \
 	volumes/volume.h
 VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
-	volumes/brick-call.c \
-	volumes/brick-call.h \
-	volumes/brick-jobs.c \
-	volumes/brick-jobs.h \
-	volumes/brick-place.c \
-	volumes/brick-place.h \
-	volumes/brick-marks.c \
-	volumes/brick-marks.h \
-	volumes/brick-plan.c \
-	volumes/brick-plan.h \
-	volumes/fragments.c \
-	volumes/fragments.h \
-	volumes/heal-pending.c \
-	volumes/heal-pending.h \
+	volumes/bricks/brick-call.c \
+	volumes/bricks/brick-call.h \
+	volumes/bricks/brick-jobs.c \
+	volumes/bricks/brick-jobs.h \
+	volumes/bricks/brick-place.c \
+	volumes/bricks/brick-place.h \
+	volumes/bricks/brick-marks.c \
+	volumes/bricks/brick-marks.h \
+	volumes/bricks/brick-plan.c \
+	volumes/bricks/brick-plan.h \
+	volumes/bricks/fragments.c \
+	volumes/bricks/fragments.h \
+	volumes/heal/heal-pending.c \
+	volumes/heal/heal-pending.h \
 	volumes/volumes.c \
 	volumes/volumes-bricks.c \
 	volumes/volumes-coming.c \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \
-	volumes/brick-age.c \
-	volumes/brick-age.h \
-	volumes/brick-check.c \
-	volumes/brick-check.h \
-	volumes/brick-path.c \
-	volumes/brick-path.h \
-	volumes/child-log.c \
-	volumes/child-log.h \
-	volumes/clear-locks.c \
-	volumes/cluster-ask.c \
-	volumes/cluster-ask.h \
-	volumes/cluster-bricks.c \
-	volumes/cluster-bricks.h \
-	volumes/cluster-change.c \
-	volumes/cluster-change.h \
-	volumes/cluster-identity.c \
-	volumes/cluster-identity.h \
-	volumes/cluster-jobs-internal.h \
-	volumes/cluster-jobs.c \
-	volumes/cluster-jobs.h \
-	volumes/cluster-look.c \
-	volumes/cluster-look.h \
-	volumes/cluster-place.c \
-	volumes/cluster-place.h \
-	volumes/cluster-quota.c \
-	volumes/cluster-quota.h \
-	volumes/cluster-register.c \
-	volumes/cluster-register.h \
-	volumes/cluster.c \
-	volumes/cluster.h \
-	volumes/curl-library.c \
-	volumes/curl-library.h \
-	volumes/store-etcd.c \
-	volumes/store.h \
-	volumes/verb-host.c \
-	volumes/verb-move.c \
-	volumes/verb-top.c \
-	volumes/verb-store.c \
+	volumes/cluster/brick-age.c \
+	volumes/cluster/brick-age.h \
+	volumes/bricks/brick-check.c \
+	volumes/bricks/brick-check.h \
+	volumes/bricks/brick-path.c \
+	volumes/bricks/brick-path.h \
+	volumes/heal/child-log.c \
+	volumes/heal/child-log.h \
+	volumes/bricks/clear-locks.c \
+	volumes/cluster/cluster-ask.c \
+	volumes/cluster/cluster-ask.h \
+	volumes/cluster/cluster-bricks.c \
+	volumes/cluster/cluster-bricks.h \
+	volumes/cluster/cluster-change.c \
+	volumes/cluster/cluster-change.h \
+	volumes/cluster/cluster-identity.c \
+	volumes/cluster/cluster-identity.h \
+	volumes/cluster/cluster-jobs-internal.h \
+	volumes/cluster/cluster-jobs.c \
+	volumes/cluster/cluster-jobs.h \
+	volumes/cluster/cluster-look.c \
+	volumes/cluster/cluster-look.h \
+	volumes/cluster/cluster-place.c \
+	volumes/cluster/cluster-place.h \
+	volumes/cluster/cluster-quota.c \
+	volumes/cluster/cluster-quota.h \
+	volumes/cluster/cluster-register.c \
+	volumes/cluster/cluster-register.h \
+	volumes/cluster/cluster.c \
+	volumes/cluster/cluster.h \
+	volumes/cluster/curl-library.c \
+	volumes/cluster/curl-library.h \
+	volumes/cluster/store-etcd.c \
+	volumes/cluster/store.h \
+	volumes/verbs/verb-host.c \
+	volumes/verbs/verb-move.c \
+	volumes/verbs/verb-top.c \
+	volumes/verbs/verb-store.c \
 	volumes/hooks.c \
-	volumes/host-proof.c \
-	volumes/host-proof.h \
+	volumes/cluster/host-proof.c \
+	volumes/cluster/host-proof.h \
 	volumes/hooks.h \
-	volumes/clear-locks.h \
+	volumes/bricks/clear-locks.h \
 	volumes/front.c \
 	volumes/front.h \
-	volumes/heal-watch.c \
-	volumes/heal-watch.h \
-	volumes/healer.c \
-	volumes/healer.h \
-	volumes/verb-heal.c \
-	volumes/job-drain.c \
-	volumes/job-heal.c \
-	volumes/job-rebalance.c \
-	volumes/job-upgrade.c \
+	volumes/heal/heal-watch.c \
+	volumes/heal/heal-watch.h \
+	volumes/heal/healer.c \
+	volumes/heal/healer.h \
+	volumes/verbs/verb-heal.c \
+	volumes/cluster/job-drain.c \
+	volumes/cluster/job-heal.c \
+	volumes/cluster/job-rebalance.c \
+	volumes/cluster/job-upgrade.c \
 	volumes/own-host.c \
 	volumes/own-host.h \
-	volumes/profile.c \
-	volumes/quota-hosts.c \
-	volumes/quota-hosts.h \
+	volumes/bricks/profile.c \
+	volumes/cluster/quota-hosts.c \
+	volumes/cluster/quota-hosts.h \
 	volumes/quota-rows.c \
 	volumes/quota-rows.h \
 	volumes/quota.c \
 	volumes/quota.h \
-	volumes/rebalance.c \
-	volumes/rebalance.h \
-	volumes/verb-rebalance.c \
+	volumes/heal/rebalance.c \
+	volumes/heal/rebalance.h \
+	volumes/verbs/verb-rebalance.c \
 	volumes/shut-out.c \
 	volumes/shut-out.h \
-	volumes/profile.h \
-	volumes/verbs-ask.c \
-	volumes/verbs-change.c \
-	volumes/verbs-internal.h \
-	volumes/verbs-process.c \
-	volumes/verbs.c \
-	volumes/verbs.def \
-	volumes/verbs.h \
+	volumes/bricks/profile.h \
+	volumes/verbs/verbs-ask.c \
+	volumes/verbs/verbs-change.c \
+	volumes/verbs/verbs-internal.h \
+	volumes/verbs/verbs-process.c \
+	volumes/verbs/verbs.c \
+	volumes/verbs/verbs.def \
+	volumes/verbs/verbs.h \
 	volumes/volumes-take.c \
 	volumes/volfile-server.c \
 	volumes/volfile-server.h
 
-check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows volumes/test-host-proof
-volumes_test_host_proof_SOURCES = volumes/test-host-proof.c volumes/host-proof.c volumes/problem.c
-volumes_test_host_proof_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows volumes/cluster/test-host-proof
+volumes_cluster_test_host_proof_SOURCES = volumes/cluster/test-host-proof.c volumes/cluster/host-proof.c volumes/problem.c
+volumes_cluster_test_host_proof_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_quota_rows_SOURCES = volumes/test-quota-rows.c volumes/quota-rows.c
 volumes_test_quota_rows_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) bricks/bricks.c glusterfsd/brick-types.c

@@ -15,7 +15,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/xdr/handshake-program.h"
 #include "rpc/xdr/portmap-program.h"
-#include "volumes/cluster.h"
+#include "volumes/cluster/cluster.h"
 #include "volumes/volfile-text.h"
 #include "volumes/volumes.h"
 

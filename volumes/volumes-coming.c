@@ -8,10 +8,10 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
-#include "volumes/brick-jobs.h"
-#include "volumes/brick-marks.h"
-#include "volumes/brick-place.h"
-#include "volumes/brick-plan.h"
+#include "volumes/bricks/brick-jobs.h"
+#include "volumes/bricks/brick-marks.h"
+#include "volumes/bricks/brick-place.h"
+#include "volumes/bricks/brick-plan.h"
 #include "volumes/volumes-internal.h"
 
 static bool

@@ -15,7 +15,7 @@
 #include "graph/graph.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
-#include "volumes/brick-jobs.h"
+#include "volumes/bricks/brick-jobs.h"
 #include "volumes/quota.h"
 #include "volumes/volume-options.h"
 #include "volumes/volume-task.h"

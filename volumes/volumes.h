@@ -10,6 +10,14 @@
  * the steps that can fail, then writes the state folder (state-dir.h), which makes it effective, and a
  * failure undoes the steps so far.
  *
+ * This folder has the volumes, their state folder and volfiles, limits (quota.h), and the start of all
+ * parts (front.h). Its rooms:
+ *
+ *     bricks/   the steps on the bricks of one change: places, marks, jobs that run in parallel
+ *     cluster/  hosts that share a store: the store, calls to other hosts, changes, long jobs (job-*.c)
+ *     heal/     the processes that heal and rebalance
+ *     verbs/    the verbs of `kiln`, a function for each (verbs.def)
+ *
  * Threads: any thread that may call bricks.h (registered with RCU, not a worker) may call the operations;
  * any thread may call the queries at the end. One mutex guards the list. A volume in the list is never
  * changed but replaced, so readers hold the mutex. The mutex is not held during a system call or an

@@ -4,7 +4,7 @@
 # `gluster volume heal` with the stock self-heal daemon: info, info summary, info split-brain, statistics, heal-count,
 # heal, full, enable, disable and both ways out of a split-brain print and do the same on kilnd's bricks as on stock
 # ones.
-# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks/counts.c
+# Covers: xlators/features/index, xlators/storage/posix/xattr/xattrop.c, xlators/features/locks/counts.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # A host dies while it adds a brick of another host to a volume. The other host undoes the brick that it has made when
 # the lease of the dead host ends, and the volume is as before.
-# Covers: volumes/cluster-bricks.c, volumes/volumes-coming.c, volumes/cluster.c
+# Covers: volumes/cluster/cluster-bricks.c, volumes/volumes-coming.c, volumes/cluster/cluster.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

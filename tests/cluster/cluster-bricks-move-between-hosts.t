@@ -4,7 +4,7 @@
 # The brick of a dead host is replaced by one on another host while the volume is mounted; the new brick is healed, and
 # the dead host drops its brick when it returns. Bricks are added and removed over several hosts. A change that a host
 # refuses is undone on all hosts.
-# Covers: volumes/cluster-bricks.c, volumes/volumes-coming.c, volumes/brick-plan.c, volumes/brick-host.c
+# Covers: volumes/cluster/cluster-bricks.c, volumes/volumes-coming.c, volumes/bricks/brick-plan.c, volumes/brick-host.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -4,7 +4,7 @@
 # A volume over several hosts exists whole, or not at all: when a host refuses its brick, when the creating host dies
 # while another host does not answer, and when a host dies while it makes bricks. The hosts undo the bricks that they
 # have made, the stopped host too when it goes on.
-# Covers: volumes/cluster-change.c, volumes/cluster-ask.c, volumes/cluster.c, volumes/volumes-take.c
+# Covers: volumes/cluster/cluster-change.c, volumes/cluster/cluster-ask.c, volumes/cluster/cluster.c, volumes/volumes-take.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

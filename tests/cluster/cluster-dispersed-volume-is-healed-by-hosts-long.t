@@ -5,7 +5,7 @@
 # with too few hosts. Files are written and read while a host is dead and while another host is cut off; the host that heals
 # the volume gives the returned hosts their fragments, also when that host itself was the dead one. Changes that are not built
 # for dispersed volumes are refused and change nothing.
-# Covers: volumes/verbs-change.c, volumes/cluster-place.c, volumes/heal-watch.c, heal/heal-volume.c
+# Covers: volumes/verbs/verbs-change.c, volumes/cluster/cluster-place.c, volumes/heal/heal-watch.c, heal/heal-volume.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

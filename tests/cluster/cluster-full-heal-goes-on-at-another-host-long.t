@@ -4,7 +4,7 @@
 # Files vanish from a brick that no other brick accuses. A full heal of the volume is a job: it brings the files back, waits for
 # a brick that is offline, and goes on when its owner, the healing host, or kiln-heal dies. A second full heal is refused while
 # one runs, and a stopped one walks no further.
-# Covers: volumes/job-heal.c, volumes/cluster-jobs.c, volumes/cluster-look.c, xlators/cluster/replicate/crawl.c
+# Covers: volumes/cluster/job-heal.c, volumes/cluster/cluster-jobs.c, volumes/cluster/cluster-look.c, xlators/cluster/replicate/crawl.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

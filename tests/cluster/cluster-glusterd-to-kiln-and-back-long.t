@@ -4,7 +4,7 @@
 # Three stock glusterds with replicated, arbitrated, dispersed and distributed volumes are stopped, and three kilnds with
 # an etcd take their volumes over: the same files, ids and options, on the same bricks. Then kiln export glusterd and the
 # steps that it prints give the volumes back to the three glusterds, with the files that were written meanwhile.
-# Covers: cli/import.c, cli/export.c, volumes/verb-store.c
+# Covers: cli/import.c, cli/export.c, volumes/verbs/verb-store.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 BRICKD=stock

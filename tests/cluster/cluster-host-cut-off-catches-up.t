@@ -4,7 +4,7 @@
 # A host that is cut off from the network loses its lease. The other hosts go on changing volumes, also one that has
 # its bricks, and heal in its place. The host takes over the changes when it is back. A host with bricks cannot be
 # removed, nor can a host that is up; an empty host that is down can. A second machine cannot take a name.
-# Covers: volumes/cluster.c, volumes/cluster-change.c, volumes/verb-host.c
+# Covers: volumes/cluster/cluster.c, volumes/cluster/cluster-change.c, volumes/verbs/verb-host.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -3,7 +3,7 @@
 #
 # kiln chooses hosts and folders for a new volume by free space, never two bricks of a set on one host. A host is
 # drained by a job: its bricks are replaced by bricks on other hosts and healed. A drained host can be removed.
-# Covers: volumes/cluster-jobs.c, volumes/cluster-place.c, volumes/verb-host.c, cli/host.c
+# Covers: volumes/cluster/cluster-jobs.c, volumes/cluster/cluster-place.c, volumes/verbs/verb-host.c, cli/host.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

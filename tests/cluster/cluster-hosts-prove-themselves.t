@@ -5,7 +5,7 @@
 # serves only such hosts. A host without a certificate, with one of another authority, with that of another host, and
 # one that was not added are refused, and the log says why. So are records and questions that a program without a host's
 # key puts into the store.
-# Covers: volumes/host-proof.c, volumes/cluster-register.c, volumes/cluster-ask.c, cli/tls.c, cli/host.c,
+# Covers: volumes/cluster/host-proof.c, volumes/cluster/cluster-register.c, volumes/cluster/cluster-ask.c, cli/tls.c, cli/host.c,
 # glusterfsd/options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

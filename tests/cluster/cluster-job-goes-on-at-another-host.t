@@ -3,7 +3,7 @@
 #
 # The host that owns a job dies in the middle of a step, while another host does not answer. Another host takes the job
 # over and ends it. A job can be stopped.
-# Covers: volumes/cluster-jobs.c, volumes/cluster.c
+# Covers: volumes/cluster/cluster-jobs.c, volumes/cluster/cluster.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

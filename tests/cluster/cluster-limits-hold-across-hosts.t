@@ -3,7 +3,7 @@
 #
 # Limits of volumes and folders hold on three hosts that share a store: for the copies of a replicated volume, and for
 # the sum of subvolumes on different hosts. A host that was down gets a limit, and loses a removed one, when it returns.
-# Covers: volumes/cluster-quota.c, volumes/quota-hosts.c, volumes/quota-rows.c, volumes/cluster-identity.c
+# Covers: volumes/cluster/cluster-quota.c, volumes/cluster/quota-hosts.c, volumes/quota-rows.c, volumes/cluster/cluster-identity.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -5,7 +5,7 @@
 # from all others or from one other, and kiln-heal and mounts are killed, while three mounts write and hosts change options. Bricks
 # go away in turn without a heal between. KILN_CLUSTER_FAULTS names the kinds of faults. No acknowledged call is lost: files that
 # are made, overwritten, renamed and removed, and options. All bricks are equal in the end.
-# Covers: volumes/cluster.c, volumes/cluster-change.c, volumes/store-etcd.c, volumes/heal-watch.c
+# Covers: volumes/cluster/cluster.c, volumes/cluster/cluster-change.c, volumes/cluster/store-etcd.c, volumes/heal/heal-watch.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -4,7 +4,7 @@
 # A rebalance of a volume on three hosts is a job: bricks that were added on another host get files, a rebalance whose
 # owner is killed ends at another host, remove-brick ... start empties bricks, which commit then removes while a mount
 # is in use, and job stop ends a rebalance.
-# Covers: volumes/job-rebalance.c, volumes/rebalance.c, volumes/cluster-jobs.c
+# Covers: volumes/cluster/job-rebalance.c, volumes/heal/rebalance.c, volumes/cluster/cluster-jobs.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -3,7 +3,7 @@
 #
 # Two hosts have different copies of a file, each written while the other host was dead. Every host shows the
 # split-brain, although no host sees both bricks, and has the healing host resolve it.
-# Covers: volumes/cluster-look.c, volumes/heal-pending.c, volumes/verb-heal.c
+# Covers: volumes/cluster/cluster-look.c, volumes/heal/heal-pending.c, volumes/verbs/verb-heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -4,7 +4,7 @@
 # While etcd is dead, mounts read and write, hosts give volfiles, and changes are refused with the reason. A host
 # that starts meanwhile serves its bricks from its copy but gives no volfile. When etcd is back, the hosts follow
 # changes again.
-# Covers: volumes/cluster.c, volumes/cluster-change.c, volumes/store-etcd.c, volumes/volfile-server.c
+# Covers: volumes/cluster/cluster.c, volumes/cluster/cluster-change.c, volumes/cluster/store-etcd.c, volumes/volfile-server.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -4,7 +4,7 @@
 # An etcd of three members that demands certificates and users, as doc/security.md sets it up: kilnd reaches it with its
 # certificate and the password file, also while one member is dead. A program without the password or without a
 # certificate changes nothing. A store of a newer format is refused.
-# Covers: volumes/store-etcd.c, volumes/curl-library.c, volumes/cluster.c, glusterfsd/options.c
+# Covers: volumes/cluster/store-etcd.c, volumes/cluster/curl-library.c, volumes/cluster/cluster.c, glusterfsd/options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -5,8 +5,8 @@
 # creates, starts, sets and shows the volume and answers mounts, also while another host is dead. The host that
 # returns takes over the changes, and its brick is healed. A host that hangs is a row of kiln top, status, heal info and
 # profile that says so.
-# Covers: volumes/cluster.c, volumes/cluster-ask.c, volumes/cluster-change.c, volumes/cluster-look.c, volumes/verb-top.c,
-# volumes/volumes-take.c, volumes/brick-host.c, volumes/store-etcd.c, cli/host.c
+# Covers: volumes/cluster/cluster.c, volumes/cluster/cluster-ask.c, volumes/cluster/cluster-change.c, volumes/cluster/cluster-look.c, volumes/verbs/verb-top.c,
+# volumes/volumes-take.c, volumes/brick-host.c, volumes/cluster/store-etcd.c, cli/host.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

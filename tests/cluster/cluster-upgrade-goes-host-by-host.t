@@ -4,7 +4,7 @@
 # kiln upgrade --rolling has the kilnd of three hosts run its program anew, host by host, also the owner of the job,
 # while a mount writes. The job waits for bricks that are offline, can be stopped, and ends at the first host that
 # refuses its program.
-# Covers: volumes/job-upgrade.c, volumes/cluster-jobs.c, cli/upgrade.c
+# Covers: volumes/cluster/job-upgrade.c, volumes/cluster/cluster-jobs.c, cli/upgrade.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

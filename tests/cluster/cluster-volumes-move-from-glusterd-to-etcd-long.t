@@ -4,7 +4,7 @@
 # The volume of a stopped glusterd becomes a volume of a kilnd of one machine, moves to an etcd and back by kiln store
 # move, also after a death in the move, and by an exported file, each time with its files, id, options and bricks, while
 # a mount stays. A glusterd that runs, a damaged folder, a second import and a store with other volumes change nothing.
-# Covers: cli/import.c, cli/store.c, volumes/verb-store.c, volumes/verb-move.c, volumes/cluster-change.c
+# Covers: cli/import.c, cli/store.c, volumes/verbs/verb-store.c, volumes/verbs/verb-move.c, volumes/cluster/cluster-change.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -6,7 +6,7 @@
 # write is lost. A host with a full disk misses writes and gets them when the disk has room. A second machine with the name
 # of a host is refused. The brick of a host that returns with the disk of an earlier day is refused, mounts read the newer
 # data of the others, and after replace-brick it is healed.
-# Covers: volumes/brick-age.c, volumes/cluster.c, volumes/cluster-register.c, volumes/host-proof.c, volumes/heal-watch.c
+# Covers: volumes/cluster/brick-age.c, volumes/cluster/cluster.c, volumes/cluster/cluster-register.c, volumes/cluster/host-proof.c, volumes/heal/heal-watch.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

@@ -4,7 +4,7 @@
 # A typing error in any argument of a command about volumes of several hosts is refused with a text that names the wrong
 # word and the right word or a command, and neither the store nor a brick changes. A host that returns with an old state
 # folder follows the store, and so does a host whose state folder is on a full disk.
-# Covers: volumes/cluster-change.c, volumes/cluster-bricks.c, volumes/cluster-jobs.c, volumes/verbs-change.c
+# Covers: volumes/cluster/cluster-change.c, volumes/cluster/cluster-bricks.c, volumes/cluster/cluster-jobs.c, volumes/verbs/verbs-change.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"

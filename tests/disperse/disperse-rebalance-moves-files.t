@@ -4,7 +4,7 @@
 # A dispersed volume of one set gets a second set. A rebalance moves files there, and remove-brick ... start empties the first set,
 # each while files are changed on a kiln-mount. Contents, holes, modes, owners, ACLs, xattrs and links stay, fragments belong
 # together, and the stock client reads the files.
-# Covers: heal/rebalance-jobs.c, volumes/rebalance.c, xlators/cluster/distribute/migrate.c
+# Covers: heal/rebalance-jobs.c, volumes/heal/rebalance.c, xlators/cluster/distribute/migrate.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

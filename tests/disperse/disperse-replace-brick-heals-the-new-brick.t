@@ -4,7 +4,7 @@
 # Bricks of a dispersed volume are replaced by empty folders, and reset, while files are changed on a kiln-mount. kiln-heal fills the
 # new bricks, fragments belong together, and the stock client reads the files. A command that would leave an object with fewer
 # than K newest fragments is refused, and the brick that it names stays online.
-# Covers: volumes/fragments.c, volumes/volumes-bricks.c, volumes/brick-marks.c
+# Covers: volumes/bricks/fragments.c, volumes/volumes-bricks.c, volumes/bricks/brick-marks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -4,7 +4,7 @@
 # One brick of a dispersed volume (2+1) is down while files are created, changed, renamed and removed, and their
 # owners, modes and xattrs change. The stock self-heal daemon brings all changes to the brick: the indices are empty
 # in the end, and any two bricks are enough to read the contents.
-# Covers: xlators/features/index, xlators/storage/posix/xattrop.c
+# Covers: xlators/features/index, xlators/storage/posix/xattr/xattrop.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

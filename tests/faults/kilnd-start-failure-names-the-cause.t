@@ -3,7 +3,7 @@
 #
 # When kilnd cannot serve a brick, it ends at once with the exit status that glusterd expects and a message that names
 # the cause, and leaves no files behind.
-# Covers: glusterfsd/kilnd.c, glusterfsd/options.c, xlators/storage/posix/takeover.c
+# Covers: glusterfsd/kilnd.c, glusterfsd/options.c, xlators/storage/posix/entry/takeover.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

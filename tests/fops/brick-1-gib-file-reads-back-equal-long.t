@@ -3,7 +3,7 @@
 #
 # A stock client writes a file of 1 GiB into a replicated volume. Another mount reads the same contents, and both
 # bricks hold the same file.
-# Covers: xlators/storage/posix/write.c, xlators/storage/posix/read.c, rpc/transport
+# Covers: xlators/storage/posix/data/write.c, xlators/storage/posix/data/read.c, rpc/transport
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # fio's gfapi engines (libgfapi, without FUSE) write a file at random offsets and verify every block, on a 2x2 volume.
 # The volfile comes from a small GETSPEC server on the port that the library asks.
-# Covers: xlators/protocol/server, xlators/storage/posix/write.c
+# Covers: xlators/protocol/server, xlators/storage/posix/data/write.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

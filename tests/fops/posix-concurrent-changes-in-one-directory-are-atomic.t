@@ -4,7 +4,7 @@
 # 32 processes on two mounts create, rename and delete in one directory. Names that one process uses alone behave as
 # if it were alone, exactly one process wins each name that all compete for, and in the end the directory can be
 # removed.
-# Covers: xlators/storage/posix/entry-create.c, xlators/storage/posix/rename.c, xlators/features/locks/entrylk.c
+# Covers: xlators/storage/posix/entry/entry-create.c, xlators/storage/posix/entry/rename.c, xlators/features/locks/entrylk.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

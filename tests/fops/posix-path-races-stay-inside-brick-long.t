@@ -4,7 +4,7 @@
 # Runs the unit test of path escapes, test-posix-escape, with many more rounds (KILN_ESCAPE_ROUNDS). A round is some
 # twenty calls of each of three users, so each race runs over a million times. It runs on tmpfs, which reuses inode
 # numbers late, and with fewer rounds on xfs, which reuses them at once.
-# Covers: xlators/storage/posix/reach.c, xlators/storage/posix/handle.c
+# Covers: xlators/storage/posix/object/reach.c, xlators/storage/posix/object/handle.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

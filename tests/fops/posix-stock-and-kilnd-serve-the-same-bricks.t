@@ -4,7 +4,7 @@
 # Stock glusterfsd writes the bricks of a 2x2 volume, then kilnd serves and changes them, then stock again. Each finds
 # everything that the other wrote, with the same gfids, and objects that neither changed keep every attribute on disk.
 # An object that kilnd creates has the same kinds of attributes on disk as one that stock creates.
-# Covers: xlators/storage/posix/handle.c, xlators/storage/posix/gfid2path.c, xlators/storage/posix/mdata.c
+# Covers: xlators/storage/posix/object/handle.c, xlators/storage/posix/entry/gfid2path.c, xlators/storage/posix/object/mdata.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

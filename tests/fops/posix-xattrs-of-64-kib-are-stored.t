@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # A 2x2 volume on XFS stores extended attributes up to the kernel's limit of 64 KiB, on files and directories.
-# Covers: xlators/storage/posix/xattr-set.c, xlators/storage/posix/xattr-get.c
+# Covers: xlators/storage/posix/xattr/xattr-set.c, xlators/storage/posix/xattr/xattr-get.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

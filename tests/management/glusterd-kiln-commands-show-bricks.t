@@ -7,7 +7,7 @@
 # replaces the programs of these kilnds while a stock mount works: no call fails, the process ids stay, and glusterd sees
 # all bricks again. Without its glusterd a kilnd refuses the upgrade.
 # Covers: glusterfsd/config.c, glusterfsd/questions.c, bricks/upgrade.c, bricks/management.c, cli/upgrade.c,
-# volumes/verbs-process.c, extras/use-kiln.sh
+# volumes/verbs/verbs-process.c, extras/use-kiln.sh
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

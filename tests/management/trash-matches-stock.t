@@ -5,7 +5,7 @@
 # with each option set while the bricks serve. Then the script checks behaviour that only Kiln has: no user can read
 # through the trash a file that the user could not read before, files removed in the same second do not replace each
 # other, and a full disk does not prevent removal. Stock bricks and Kiln's bricks can use each other's trash.
-# Covers: xlators/features/trash/trash.c, xlators/storage/posix/trash.c
+# Covers: xlators/features/trash/trash.c, xlators/storage/posix/entry/trash.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

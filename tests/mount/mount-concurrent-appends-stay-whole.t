@@ -4,6 +4,6 @@
 # Processes on two kiln-mounts append to one file. No data is lost, and no write is split by a write of the other
 # mount. Data written through a memory map on one mount is read on the other. (These are two of the cells of
 # tests/mount/matrix.)
-# Covers: xlators/mount/fuse/data.c, xlators/protocol/client/client.c, xlators/storage/posix/write.c
+# Covers: xlators/mount/fuse/data.c, xlators/protocol/client/client.c, xlators/storage/posix/data/write.c
 
 exec "$(dirname "$0")/matrix" --tap --brick kiln --client kiln --beside kiln --layout 1 --only append --repeat 3 --only maps

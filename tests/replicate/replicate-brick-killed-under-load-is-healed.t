@@ -4,7 +4,7 @@
 # One replica of a 2x2 volume is killed with SIGKILL and started again, twice, while a stock client works. The client
 # never sees an error. Afterwards the stock self-heal daemon makes the replicas equal by the index and the changelogs
 # of the surviving brick.
-# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks
+# Covers: xlators/features/index, xlators/storage/posix/xattr/xattrop.c, xlators/features/locks
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -5,7 +5,7 @@
 # between two steps, and objects whose gfid a brick has lost. LOOKUP by a kiln-mount gives each object the gfid of its other
 # copies, or a new one, the same on all bricks. KILN_LAYOUTS selects layouts.
 # Covers: xlators/cluster/replicate/heal-name.c, xlators/cluster/distribute/heal.c, xlators/mount/fuse/entry.c,
-# xlators/storage/posix/lookup.c
+# xlators/storage/posix/entry/lookup.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -4,7 +4,7 @@
 # A stock mount with client-side heal repairs the names and attributes on kilnd's bricks that the mount uses, without
 # a self-heal daemon. (The mount leaves data to the daemon, and also the hidden directory in which replicate keeps
 # files whose name was just removed: a daemon that starts afterwards heals both.)
-# Covers: xlators/features/index, xlators/storage/posix/xattrop.c, xlators/features/locks
+# Covers: xlators/features/index, xlators/storage/posix/xattr/xattrop.c, xlators/features/locks
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

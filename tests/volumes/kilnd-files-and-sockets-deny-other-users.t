@@ -4,7 +4,7 @@
 # Another user of the machine cannot use the files and sockets that kilnd, its self-heal daemon and kiln-mount create:
 # no socket accepts the user's connection, and no file or directory is writable for the user. The self-heal daemon
 # has no socket: it obeys its standard input.
-# Covers: volumes/state-dir.c, volumes/healer.c, heal/channel.c, rpc/transport/listener.c
+# Covers: volumes/state-dir.c, volumes/heal/healer.c, heal/channel.c, rpc/transport/listener.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

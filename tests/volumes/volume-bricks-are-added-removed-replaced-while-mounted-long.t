@@ -3,7 +3,7 @@
 #
 # Bricks are added to a volume, removed from it and replaced while clients have it mounted. The stock client and
 # kiln-mount follow, new copies are healed, and a command that would lose files is refused and changes nothing.
-# Covers: volumes/volumes-bricks.c, volumes/brick-plan.c, volumes/brick-jobs.c, volumes/brick-marks.c
+# Covers: volumes/volumes-bricks.c, volumes/bricks/brick-plan.c, volumes/bricks/brick-jobs.c, volumes/bricks/brick-marks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # `kiln volume check` finds no fault in bricks of a stopped volume that clients have used. It names a gfid or a handle
 # that is missing or wrong, and changes nothing.
-# Covers: volumes/brick-check.c
+# Covers: volumes/bricks/brick-check.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -5,7 +5,7 @@
 # and in the middle of a directory, and stock's self-heal daemon finishes both heals; kiln-heal finishes a heal of a
 # stock daemon that was killed, and a heal that the deaths of kiln-heal and kilnd have interrupted. A full brick fails
 # its heals, which heal info names, and is healed when there is room. Each time replicas and indices are compared.
-# Covers: xlators/cluster/replicate/crawl.c, heal/kiln-heal.c, volumes/healer.c, volumes/verb-heal.c
+# Covers: xlators/cluster/replicate/crawl.c, heal/kiln-heal.c, volumes/heal/healer.c, volumes/verbs/verb-heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -4,7 +4,7 @@
 # The commands by which an operator looks at a volume without a glusterd: profile counts the calls that were made and
 # their durations; a statedump is written; shell completion knows the verbs and the volumes; an unsupported feature is
 # reported as such.
-# Covers: volumes/profile.c, volumes/verbs-ask.c, cli/completion.c
+# Covers: volumes/bricks/profile.c, volumes/verbs/verbs-ask.c, cli/completion.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

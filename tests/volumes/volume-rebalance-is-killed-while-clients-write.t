@@ -5,7 +5,7 @@
 # its process is killed up to five times, and the first bricks are drained and removed. No call fails, every file has the
 # written contents through both mounts, and no brick has a file that is still marked as being moved.
 # Covers: xlators/cluster/distribute/migrate.c, xlators/cluster/distribute/file.c, xlators/cluster/distribute/rebalance.c,
-# Covers: heal/rebalance-jobs.c, volumes/rebalance.c, volumes/volumes-bricks.c
+# Covers: heal/rebalance-jobs.c, volumes/heal/rebalance.c, volumes/volumes-bricks.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -6,7 +6,7 @@
 # and pipes stay, and each file is on the hashed brick of its name, without linkto files.
 # Covers: xlators/cluster/distribute/migrate.c, xlators/cluster/distribute/migrate-names.c,
 # Covers: xlators/cluster/distribute/rebalance.c, heal/rebalance-jobs.c,
-# Covers: volumes/rebalance.c, volumes/verb-rebalance.c, volumes/volume-task.c
+# Covers: volumes/heal/rebalance.c, volumes/verbs/verb-rebalance.c, volumes/volume-task.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

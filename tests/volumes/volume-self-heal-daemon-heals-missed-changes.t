@@ -3,7 +3,7 @@
 #
 # kilnd starts and supervises one self-heal daemon for all replicated volumes. The daemon heals the changes that a
 # brick missed while its disk had failed, is restarted when it dies, follows options, and never runs twice.
-# Covers: volumes/healer.c, volumes/heal-pending.c, volumes/verb-heal.c, heal/kiln-heal.c
+# Covers: volumes/heal/healer.c, volumes/heal/heal-pending.c, volumes/verbs/verb-heal.c, heal/kiln-heal.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -4,7 +4,7 @@
 # The client of an ordinary user gets no rights of root, with or without root-squash: neither with ids of no
 # user, nor with the pids of the volume's helpers, nor with names of xattrs. rights.py lists the attempts. A
 # client with the volume's password may.
-# Covers: xlators/protocol/server/squash.c, xlators/protocol/server/auth.c, xlators/storage/posix/xattr-rules.c
+# Covers: xlators/protocol/server/squash.c, xlators/protocol/server/auth.c, xlators/storage/posix/xattr/xattr-rules.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -12,12 +12,12 @@
 #include "base/gfid.h"
 #include "xlators/features/access-control/acl.h"
 #undef ACL_ENTRIES_MAX /* each has its own */
-#include "xlators/storage/posix/acl-text.h"
-#include "xlators/storage/posix/gfid2path.h"
-#include "xlators/storage/posix/handle.h"
-#include "xlators/storage/posix/mdata.h"
-#include "xlators/storage/posix/xattr-rules.h"
-#include "xlators/storage/posix/xattrop.h"
+#include "xlators/storage/posix/xattr/acl-text.h"
+#include "xlators/storage/posix/entry/gfid2path.h"
+#include "xlators/storage/posix/object/handle.h"
+#include "xlators/storage/posix/object/mdata.h"
+#include "xlators/storage/posix/xattr/xattr-rules.h"
+#include "xlators/storage/posix/xattr/xattrop.h"
 #include "tests/wire/fuzz-memory.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

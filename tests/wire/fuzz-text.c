@@ -22,7 +22,7 @@
 #include "graph/volfile.h"
 #include "log/log.h"
 #include "xlators/protocol/server/auth.h"
-#include "xlators/storage/posix/acl-text.h"
+#include "xlators/storage/posix/xattr/acl-text.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #
 # No client can reach a file outside of its brick, open a device or a FIFO, or pass as another client. attack_paths.py
 # and attack_trust.py describe the attacks.
-# Covers: xlators/storage/posix/reach.c, xlators/protocol/server/resolve.c, xlators/protocol/server/handshake.c
+# Covers: xlators/storage/posix/object/reach.c, xlators/protocol/server/resolve.c, xlators/protocol/server/handshake.c
 
 . "$(dirname "$0")/../lib/own-root.sh"
 . "$tests_dir/wire/attacks.sh"

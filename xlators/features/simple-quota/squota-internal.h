@@ -36,7 +36,7 @@
 #include "graph/graph.h"
 #include "stack/xlator.h"
 #include "xlators/features/simple-quota/simple-quota.h"
-#include "xlators/storage/posix/stat.h"
+#include "xlators/storage/posix/object/stat.h"
 
 #define SQUOTA_XATTR_NAMESPACE "trusted.glusterfs.namespace"
 #define SQUOTA_XATTR_LIMIT "trusted.gfs.squota.limit"

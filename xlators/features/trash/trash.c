@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* features/trash: keeps removed files in a folder of the volume, .trashcan (spec: brick 10.9). The layer sits
- * just above storage, which does the keeping (storage/posix/trash.c), because only storage knows, under its
- * locks, whether a name is the last one. This layer attaches the wish to a removal, creates the folder at
+ * just above storage, which does the keeping (storage/posix/entry/trash.c), because only storage knows, under
+ * its locks, whether a name is the last one. This layer attaches the wish to a removal, creates the folder at
  * start, and lets no client create, move or remove the folder, or give its gfid to another object.
  *
  * Files that internal clients remove (heal, rebalance) are kept only with trash-internal-op, in

@@ -16,7 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "xlators/storage/posix/handle.h"
+#include "xlators/storage/posix/object/handle.h"
 #include "xlators/storage/posix/saved.h"
 
 #define LANDFILL "landfill"

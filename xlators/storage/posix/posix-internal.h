@@ -4,13 +4,16 @@
  *
  * storage/posix is the bottom of every brick's graph: the only layer that touches the disk.
  *
- *   obj.h      addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call,
- *              and the check that the reached object is the right one
- *   handle.h   the links below .glusterfs by which a gfid is found
- *   stat.h     iatt: attributes as clients see them
- *   mdata.h    the three times of the ctime feature
- *   entry.h    a name in a directory as the object of a call; data.h: contents and fds; readdir.h: listings
- *   xattr-*.h, xattrop.h, virtual-xattr.h, acl-text.h, gfid2path.h, pgfid.h: extended attributes
+ * This folder has the brick itself: its start (posix.c), health check, reserve, janitor, statfs. Its rooms:
+ *
+ *   object/  addressing: how a gfid, an entry of a directory or an fd becomes arguments of a system call, and
+ *            the check that the reached object is the right one (obj.h, reach.c); the links below .glusterfs
+ *            by which a gfid is found (handle.h); attributes as clients see them (stat.h); the three times
+ *            of the ctime feature (mdata.h)
+ *   entry/   names: a name in a directory as the object of a call (entry.h); LOOKUP, listings, creation,
+ *            removal and rename; the objects that outlive their names (kept.c, trash.h)
+ *   data/    contents: open, read, write, space (data.h)
+ *   xattr/   extended attributes: those of the disk, computed ones, counters, ACLs
  *
  * Functions return 0 or -errno unless their comments say otherwise. Once the brick runs, any thread may call
  * them in a read section; functions that take an object or a name may block in system calls. The caller owns

@@ -21,7 +21,7 @@
 #include "base/reason.h"
 #include "base/rights.h"
 #include "log/dump.h"
-#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/entry/entry.h"
 #include "xlators/storage/posix/saved.h"
 
 /* ---- per inode, locks ------------------------------------------------------------------------ */

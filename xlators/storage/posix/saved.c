@@ -10,7 +10,7 @@
 #include "data/iatt.h"
 #include "graph/graph.h"
 #include "graph/saved-brick.h"
-#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/entry/entry.h"
 
 static atomic_bool keeps_unlinked;
 

@@ -17,7 +17,7 @@
 #include "base/reason.h"
 #include "graph/pools.h"
 #include "mem/iobuf.h"
-#include "xlators/storage/posix/data.h"
+#include "xlators/storage/posix/data/data.h"
 
 struct test_brick {
     char dir[128];

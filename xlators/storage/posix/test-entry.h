@@ -17,7 +17,7 @@
 #include "base/test-root.h"
 #include "graph/pools.h"
 #include "mem/iobuf.h"
-#include "xlators/storage/posix/entry.h"
+#include "xlators/storage/posix/entry/entry.h"
 
 #define VOLUME_ID "5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b"
 

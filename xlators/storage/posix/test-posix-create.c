@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* storage/posix: creation of objects, and the gfids, handles and attributes of new objects. */
-#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/entry/gfid2path.h"
 #include "xlators/storage/posix/test-entry.h"
 
 START_TEST(create_leaves_gfid_handle_and_path)

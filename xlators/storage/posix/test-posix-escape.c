@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sys/sysmacros.h>
 
-#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/object/mdata.h"
 #include "xlators/storage/posix/test-entry.h"
 
 #define SECRET_TEXT "nobody reads this"

@@ -2,7 +2,7 @@
 /* storage/posix: how objects are found, healed, described and changed. */
 #include <sys/statvfs.h>
 
-#include "xlators/storage/posix/mdata.h"
+#include "xlators/storage/posix/object/mdata.h"
 #include "xlators/storage/posix/test-entry.h"
 
 /* ---- lookup and healing ---------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /* storage/posix: unlink, rmdir and rename, and the handles that an object has afterwards. */
 #include <pthread.h>
 
-#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/entry/gfid2path.h"
 #include "xlators/storage/posix/test-entry.h"
 
 /* ---- removing -------------------------------------------------------------------------------- */

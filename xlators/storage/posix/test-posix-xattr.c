@@ -2,10 +2,10 @@
 /* Xattrs, virtual names, the keys that a request's xdata selects, xattrop and directory listings. */
 #include "xlators/storage/posix/test-brick.h"
 
-#include "xlators/storage/posix/gfid2path.h"
+#include "xlators/storage/posix/entry/gfid2path.h"
 #include "fs/brick-client.h"
-#include "xlators/storage/posix/xattr-fill.h"
-#include "xlators/storage/posix/xattrop.h"
+#include "xlators/storage/posix/xattr/xattr-fill.h"
+#include "xlators/storage/posix/xattr/xattrop.h"
 
 static struct inode *file;
 
