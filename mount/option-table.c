@@ -356,7 +356,7 @@ const struct mount_option mount_option_rows[] = {
                   ".BR *.lock-new-files \" (on)\"\n"
                   "Lock a new file of a replicated volume with its creation (bricks of kilnd) or while the "
                   "reply to its creation is sent, not\n"
-                  "only at its first write.\n"
+                  "only at its first write; with bricks of kilnd also a file that is opened for writing.\n"
                   ".TP\n"
                   ".BR *.metadata-lock-kept-ms \" (10)\"\n"
                   "Keep the lock on the attributes of a replicated file for this many milliseconds, for "

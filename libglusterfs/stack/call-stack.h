@@ -149,6 +149,8 @@ struct call_stack {
     uint8_t state;         /* enum call_state */
     uint8_t path;          /* call_path(), when the call was wound */
     bool joins_always;     /* runs also if an earlier call of its sequence has failed */
+    bool takes_fd;         /* of a sequence that begins with an OPEN: call.fd is the OPEN's fd */
+    bool closes_fd;        /* no call about call.fd follows: call_stack_join() */
     struct fop_call call;
     struct fop_reply reply;
     struct arena arena;
@@ -205,7 +207,11 @@ void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
 /* Makes `next` the call behind `stk` in a sequence for the same child, before `stk` is wound to that child,
  * which must be a protocol/client. `next` is not wound: the child runs it when earlier calls have succeeded
  * (with `always`, after any of their results), and answers it after them. A call that was not run is answered
- * ECANCELED with SHORTAGE_UNSENT. Where the child has BRICK_SEQUENCES, one message carries all calls. */
+ * ECANCELED with SHORTAGE_UNSENT. Where the child has BRICK_SEQUENCES, one message carries all calls.
+ *
+ * A call with takes_fd has no call.fd: the child uses the fd that the first call opens. Not with `always`.
+ * With closes_fd the child may send the RELEASE of call.fd in the same message: calls about the fd that are
+ * made later, or made again for lack of memory, go by the gfid. */
 void call_stack_join(struct call_stack *stk, struct call_stack *next, bool always);
 
 /* Called by a layer that is about to answer XL_OWNED and waits for other clients, perhaps for ever: layers

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # Between kiln-mount and kilnd the lock of a file's data and its dirty mark share a message, and so do the removal of
-# the mark and the unlock; the RELEASE of a closed file goes along with a later message. Lock and mark of a new file that is
-# expected to be written go along with its CREATE. With `--compound=off`, or with `kilnd --no-compound`, each call has a message
-# of its own, and the bricks end in the same state. The mount, or a brick, is killed at each border between two of these messages:
-# nothing is lost, a stock mount goes on with the file, and the self-heal daemon makes the replicas equal.
+# the mark, the unlock and the RELEASE of a written file; any other RELEASE may go along with a later message. Lock and mark of a
+# file that is expected to be written go along with its CREATE or OPEN. With `--compound=off`, or with `kilnd --no-compound`, each
+# call has a message of its own, and the bricks end in the same state. The mount, or a brick, is killed at each border between two
+# of these messages: nothing is lost, a stock mount goes on with the file, and the self-heal daemon makes the replicas equal.
 # Covers: rpc/server/sequence.c, rpc/client/rpc-sequence.c, xlators/cluster/replicate/hold.c,
 # Covers: xlators/protocol/client/late-release.c, xlators/cluster/replicate/new-files.c
 
@@ -44,18 +44,29 @@ joined_is() {
     [[ $(count_joined "${mount_pid[$kiln]}") -ge $2 && $(count_joined "${mount_pid[$kiln]}") -le $3 ]]
 }
 
+# Returns whether the first brick has the file open.
+has_open() {
+    local file
+    for file in /proc/"${daemon_pid[${brick_daemon[${bricks[0]}]}]}"/fd/*; do
+        [[ ! $file -ef ${bricks[0]}/$1 ]] || return 0
+    done
+    return 1
+}
+
 # ---- messages
 mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off' --xlator-option='*.release-wait-ms=0'
 write_files on
-t "lock and mark, and mark and unlock, share a message to each brick" joined_is on $((4 * files)) $((4 * files))
+t "lock and mark, and mark, unlock and RELEASE, share a message to each brick" joined_is on $((6 * files - 8)) $((6 * files))
 mount_end "$kiln"
-# The kernel sends a RELEASE after close() has returned; the last ones wait for a further file.
+# A file that was not written has no message for its RELEASE, except that of a later file.
 mount_kiln v "$kiln" --xlator-option='*.lock-new-files=off' --xlator-option='*.release-wait-ms=60000'
+touch "$kiln"/empty{1..3}
 write_files late
-t "so does the RELEASE of the file before" joined_is late $((6 * files - 6)) $((6 * files))
+t "so does the RELEASE of a file before" joined_is late $((6 * files - 2)) $((6 * files + 6))
+t "the RELEASEs of files before have gone" eval '! has_open empty1 && ! has_open empty3'
 mount_end "$kiln"
-# LOOKUP; CREATE, lock and mark; WRITE; mark and unlock; UNLINK: the locks on names are shared.
-mount_kiln v "$kiln" --xlator-option='*.release-wait-ms=20'
+# LOOKUP; CREATE, lock and mark; WRITE; mark, unlock and RELEASE; UNLINK: the locks on names are shared.
+mount_kiln v "$kiln"
 records_now() {
     echo $(($(count_rpcs "${mount_pid[$kiln]}") - $(count_joined "${mount_pid[$kiln]}")))
 }
@@ -77,6 +88,22 @@ whole_files
 records=$(($(records_now) - before))
 diag "$records records for $files files"
 t "create, synchronous write, close and unlink take at most 10 records a file" test "$records" -le $((10 * files + 24))
+# OPEN, lock and mark in the place of CREATE. The first one shows that opened files are written.
+reopen_files() {
+    python3 - "$kiln" "$files" <<'END'
+import os, sys
+for i in range(int(sys.argv[2])):
+    fd = os.open("%s/on%d" % (sys.argv[1], i), os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"open")
+    os.close(fd)
+END
+}
+before=$(records_now)
+reopen_files
+wait_for 240 "no mark" not_marked "on$((files - 1))"
+records=$(($(records_now) - before))
+diag "$records records for $files files"
+t "open, append and close take at most 8 records a file" test "$records" -le $((8 * files + 24))
 mount_end "$kiln"
 mount_kiln v "$kiln" --compound=off
 write_files off
@@ -105,19 +132,11 @@ hold_mount() {
     mount_kiln v "$kiln" --hard=0 --xlator-option='*.post-op-delay-secs=3600' --xlator-option='*.flush-behind=off' \
         --xlator-option='*.write-behind=off'
 }
-# Returns whether the first brick has the file open.
-has_open() {
-    local file
-    for file in /proc/"${daemon_pid[${brick_daemon[${bricks[0]}]}]}"/fd/*; do
-        [[ ! $file -ef ${bricks[0]}/$1 ]] || return 0
-    done
-    return 1
-}
 not_open() {
     ! has_open "$1"
 }
 mount_kiln v "$kiln" --hard=0 --xlator-option='*.release-wait-ms=60000'
-echo x >"$kiln/closed"
+: >"$kiln/closed"
 t "a closed file is open at the brick while its RELEASE waits" has_open closed
 mount_kill "$kiln"
 t "mount killed before the RELEASE: the end of the session closes the file" wait_for 60 "its close" not_open closed
@@ -133,6 +152,19 @@ t "a new file is locked and marked before its first write" wait_for 240 "the mar
 mount_kill "$kiln" 7>&-
 exec 7>&- || true
 t "mount killed after lock and mark: a stock mount writes" stock_appends mark-mount ""
+
+# The mount expects a write to an opened file when the last one was written.
+opens_marked() {
+    hold_mount
+    echo old >"$kiln/$1"
+    echo x >>"$kiln/first"
+    exec 7>>"$kiln/$1"
+    wait_for 240 "the mark" is_marked "$1"
+}
+t_here "an opened file is locked and marked before its first write" opens_marked open-mount
+mount_kill "$kiln" 7>&-
+exec 7>&- || true
+t "mount killed after OPEN, lock and mark: a stock mount writes" stock_appends open-mount $'old\n'
 
 hold_mount
 exec 7>"$kiln/write-mount"
@@ -153,6 +185,14 @@ is "$(cat "$kiln/mark-brick")" two "the file can be read"
 daemon_start "${brick_daemon[${bricks[1]}]}"
 mount_end "$kiln"
 
+opens_marked open-brick
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+t "brick killed after OPEN, lock and mark: the write succeeds" eval 'echo new >&7'
+exec 7>&-
+is "$(cat "$kiln/open-brick")" $'old\nnew' "the opened file can be read"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+mount_end "$kiln"
+
 hold_mount
 exec 7>"$kiln/write-brick"
 echo three >&7
@@ -164,6 +204,6 @@ mount_end "$kiln"
 shd_start v
 t "the self-heal daemon clears all marks" wait_for 240 "heal" nothing_pending "${bricks[@]}"
 t "the replicas are equal" bricks_get_equal "${bricks[@]}"
-is "$(cat "${bricks[1]}/mark-brick" "${bricks[1]}/write-brick" "${bricks[1]}/write-mount")" $'two\nthree\none\nstock' \
+is "$(cat "${bricks[1]}"/{mark-brick,write-brick,write-mount,open-brick})" $'two\nthree\none\nstock\nold\nnew' \
     "the killed brick has all writes"
 mount_end "$stock"

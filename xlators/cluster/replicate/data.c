@@ -162,7 +162,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
     err = op->file ? repl_fd_complete(op) : 0;
     if (err)
         return err;
-    new_file_changed(ri, NEW_IS_WRITTEN);
+    new_file_changed(ri, NEW_IS_WRITTEN | OPEN_IS_WRITTEN);
     err = hold_join(op, op->inode, &ri->hold, &w);
     if (err)
         return err;

@@ -33,9 +33,9 @@
  *
  * Where all children are bricks of kilnd, one message to each child takes the lock and sets the mark, and
  * another clears the mark and unlocks (BRICK_SEQUENCES). Both only happen with no child missing or failed;
- * otherwise each step waits for the answers of the step before. Lock and mark of a new file that is expected
- * to be written go behind the CREATE, in its message (new-files.c). A death of any side between any
- * two messages leaves no new state:
+ * otherwise each step waits for the answers of the step before. Lock and mark of a file that is expected
+ * to be written go behind the CREATE or OPEN, in its message (new-files.c). If the file is closed already,
+ * its RELEASE goes behind the unlock. A death of any side between any two messages leaves no new state:
  *
  *      create, lock     the new file has a gfid of its own, so lock and mark of a CREATE that opened another
  *      and mark         file find no object. Writes begin when all children have answered. A mount that dies
@@ -45,6 +45,10 @@
  *                       copies are equal. A child that fails in the middle has a file without a mark, as
  *                       after a death between two separate marks; the others accuse a child without the
  *                       file before the reply (entry.c), and give lock and mark back
+ *      open, lock       OPEN changes nothing, so the state is that of "lock and mark". The session of a mount
+ *      and mark         that dies ends with its fds. If a child opens the file and refuses the lock, the file
+ *                       is open there for later writes, and the marks and locks of all are taken back before
+ *                       the reply
  *      lock and mark    a child marks a locked copy only. Writes begin when all children have answered,
  *                       so all marks are set before any copy is written. If a child fails, or another client
  *                       has its lock, the marks are taken back, then the locks released, and all begins anew
@@ -57,6 +61,8 @@
  *                       it. A mount that dies between two separate clearings of the mark leaves the same,
  *                       because its locks end with it. A child that fails here keeps its mark, as with
  *                       separate steps
+ *      ... and close    no call about the fd follows (repl_fd_is_unused()), so any of the bricks may have
+ *                       closed the file. A child that did not unmark or unlock is asked again by the gfid
  *
  * The lock on all names of a folder is kept by the same means, without marks, when this mount changes
  * several names there in a row (entry.c): for names_kept_ms() after the last change, and for five times that
@@ -221,12 +227,15 @@ ends_alike(const struct replicate *r, const struct hold *h)
            fan_takes_joined(r->xl, h->locked);
 }
 
-/* Clears the dirty mark and unlocks, in one message to each child. */
+/* Clears the dirty mark and unlocks, in one message to each child. A file that is closed here is closed there
+ * with the same message. */
 static int
 unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
 {
     struct marks m = {.inode = h->inode, .file = h->file, .dirty.count[CHANGE_DATA] = (uint32_t)-1};
     struct fan mark, unlock;
+
+    bool closes = h->file && repl_fd_is_unused(h->file);
 
     fan_begin(&mark);
     fan_begin(&unlock);
@@ -234,6 +243,8 @@ unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
         const struct fan_step steps[] = {{&mark, marks_call(op, i, &m), false},
                                          {&unlock, lock_drop_make(op, i, e), true}};
 
+        if (steps[1].stk)
+            steps[1].stk->closes_fd = closes;
         fan_wind_joined(steps, 2, op->r->xl, i);
     }
     fan_wait(&mark);
@@ -243,6 +254,8 @@ unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
 
     fan_end(&mark);
     fan_end(&unlock);
+    if (closes) /* the bricks may have closed their fds */
+        op->file = m.file = NULL;
     if (unmarked) { /* there was no memory: these calls wait for it */
         fan_insist(&mark, op, unmarked, marks_make, &m);
         done |= fan_done(&mark);
@@ -589,10 +602,10 @@ hold_end_soon(struct hold *h)
     worker_post(&h->job);
 }
 
-/* ---- taking the lock with the CREATE of the file --------------------------------------------- */
+/* ---- taking the lock with the CREATE or OPEN of the file -------------------------------------- */
 
 bool
-hold_created_begin(const struct op *op, struct inode *inode, struct hold *h)
+hold_early_begin(const struct op *op, struct inode *inode, struct hold *h)
 {
     pthread_mutex_lock(&h->ri->lock);
     bool is_free = h->state == HOLD_FREE;
@@ -609,32 +622,46 @@ hold_created_begin(const struct op *op, struct inode *inode, struct hold *h)
 
 /* Returns an operation for the hold's own calls. The file is not open yet, so they go by gfid. */
 static struct op
-created_op(const struct op *op, const struct hold *h)
+early_op(const struct op *op, const struct hold *h)
 {
     return (struct op){.r = op->r, .inode = h->inode, .caller = h->caller};
 }
 
-void
-hold_created_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2])
+/* Makes a call by gfid one by the fd that the OPEN in its message opens. */
+static void
+take_opened_fd(struct call_stack *stk, enum fop fop)
 {
-    const struct marks m = {.inode = h->inode, .dirty.count[CHANGE_DATA] = 1};
-    const struct lock_entity e = entity_of(h);
-    const struct op own = created_op(op, h);
-
-    out[0].stk = lock_now_make(&own, i, &e);
-    out[1].stk = marks_call(&own, i, &m);
+    if (!stk)
+        return;
+    stk->call.fop = fop;
+    stk->takes_fd = true;
 }
 
 void
-hold_created_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark)
+hold_early_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2])
 {
-    struct op own = created_op(op, h);
+    const struct marks m = {.inode = h->inode, .dirty.count[CHANGE_DATA] = 1};
+    const struct lock_entity e = entity_of(h);
+    const struct op own = early_op(op, h);
+
+    out[0].stk = lock_now_make(&own, i, &e);
+    out[1].stk = marks_call(&own, i, &m);
+    if (op->fop == FOP_open) {
+        take_opened_fd(out[0].stk, FOP_finodelk);
+        take_opened_fd(out[1].stk, FOP_fxattrop);
+    }
+}
+
+bool
+hold_early_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark)
+{
+    struct op own = early_op(op, h);
     struct grants g = {0};
     int err = 0;
 
     if (!take_joined(&own, h, lock, mark, &err) || err || !h->is_pinned) {
         hold_not_taken(h, err);
-        return;
+        return false;
     }
     uint64_t delay_ms = kept_ms(h);
 
@@ -647,6 +674,16 @@ hold_created_end(const struct op *op, struct hold *h, struct fan *lock, struct f
         timer_start(&h->timer, delay_ms);
     pthread_mutex_unlock(&h->ri->lock);
     resume_granted(&g, NULL);
+    return true;
+}
+
+void
+hold_use_file(struct hold *h, struct repl_fd *file)
+{
+    pthread_mutex_lock(&h->ri->lock);
+    if (h->state == HOLD_HELD && !h->file)
+        h->file = repl_fd_ref(file);
+    pthread_mutex_unlock(&h->ri->lock);
 }
 
 /* ---- joining a hold -------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Locks of a new file, taken before the first operation needs them. Programs that unpack archives or copy
- * files make a file, write the file, may set its attributes, and close the file:
+/* Locks of a new or opened file, taken before the first operation needs them. Programs that unpack archives
+ * or copy files make a file, write the file, may set its attributes, and close the file:
  *
  *      CREATE is answered       the application sends its first write; meanwhile
  *      the hold on data         is taken: lock and mark (hold.c)
@@ -10,8 +10,13 @@
  * for neither (hold.c says which states deaths leave). Then the hold is in the state TAKING before the file
  * is there. A second program on this mount that finds the new name early and writes waits for the hold's end.
  *
- * Each hold is taken only if the last new file of this set of replicas that was closed or changed needed
- * it, and only while no child is missing. A close releases unused holds; else they end as any hold does.
+ * An OPEN for writing gets the lock and the mark in its message, too, if the bricks are kilnd's and no copy
+ * is accused. With O_TRUNC the truncation that follows needs them.
+ *
+ * Each hold is taken only if the last new file (for an OPEN: the last opened file) of this set of replicas
+ * that was closed or changed needed it, and only while no child is missing. A close releases unused holds;
+ * else they end as any hold does. After an OPEN of a file that another client has locked, the next OPENs take
+ * no lock.
  * `lock-new-files off` takes each lock with the change that needs it.
  *
  * A new folder gets a layout xattr next: the hold on its attributes is taken while distribute makes the
@@ -25,56 +30,30 @@
 
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* ---- CREATE with lock and mark --------------------------------------------------------------- */
+/* ---- CREATE and OPEN with lock and mark ------------------------------------------------------- */
 
-/* A CREATE, with the hold that is taken in its messages. */
-struct creation {
-    struct inode *inode;
-    struct hold *hold;
-};
-
-/* Returns whether the file, if it is new, is expected to be written. */
+/* Returns whether the OPEN or CREATE may take the file's lock and mark. */
 static bool
-expects_write(const struct transaction *t)
+may_take_early(const struct op *op)
 {
-    const struct op *op = t->op;
     const struct replicate_conf *conf = xlator_conf(op->r->xl);
     child_set all = op->r->all;
 
     return conf->locks_new_files && conf->eager_lock && conf->post_op_delay_s && op->is_pinned &&
-           (op->stk->call.flags & O_ACCMODE) != O_RDONLY && atomic_load(&op->r->habits) & NEW_IS_WRITTEN &&
-           t->locked == all && !t->failed && atomic_load(&op->r->up) == all &&
+           (op->stk->call.flags & O_ACCMODE) != O_RDONLY && atomic_load(&op->r->up) == all &&
            fan_takes_joined(op->r->xl, all);
 }
 
-/* Takes the hold of the file to be made. Returns false if there is nothing to take. */
-static bool
-creation_begin(struct creation *c, const struct transaction *t)
-{
-    const struct op *op = t->op;
-    struct iatt asked = {.mode = S_IFREG};
-
-    if (!expects_write(t) || dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
-        return false;
-    c->inode = inode_link(op->r->xl->graph->inodes, NULL, NULL, &asked);
-    struct repl_inode *ri = c->inode ? repl_inode(op->r, c->inode) : NULL;
-
-    c->hold = ri && S_ISREG(c->inode->type) && hold_created_begin(op, c->inode, &ri->hold) ? &ri->hold : NULL;
-    if (!c->hold)
-        inode_unref(c->inode);
-    return c->hold;
-}
-
-/* Winds the messages. Returns 0, or -ENOMEM: none was wound. */
-static int
-creation_wind(const struct creation *c, const struct op *op, struct fan *const fans[3])
+/* Winds the messages: the caller's call, lock and mark. If there is no memory, none is wound. */
+static void
+early_wind(const struct op *op, struct hold *h, fan_call_fn make, struct fan *const fans[3])
 {
     struct fan_step steps[REPLICAS_MAX][3];
     bool is_short = false;
 
     for_each_child (i, op->r->all) {
-        hold_created_step(op, c->hold, i, &steps[i][1]);
-        steps[i][0].stk = op_fork(op, i);
+        hold_early_step(op, h, i, &steps[i][1]);
+        steps[i][0].stk = make(op, i, NULL);
         for (unsigned k = 0; k < 3; k++) {
             steps[i][k].fan = fans[k];
             steps[i][k].always = false;
@@ -87,34 +66,101 @@ creation_wind(const struct creation *c, const struct op *op, struct fan *const f
         for (unsigned k = 0; k < 3 && is_short; k++) {
             if (steps[i][k].stk)
                 call_stack_free(steps[i][k].stk);
+            fans[k]->sent |= CHILD(i); /* fan_wait() counts it as unsent */
+            fans[k]->stk[i] = NULL;
         }
         if (!is_short)
             fan_wind_joined(steps[i], 3, op->r->xl, i);
     }
     for (unsigned k = 0; k < 3; k++)
         fan_wait(fans[k]);
-    return is_short ? -ENOMEM : 0;
+}
+
+/* Makes the call on all children, with lock and mark of the hold that hold_early_begin() has begun. Returns
+ * whether the hold is kept for the first write. */
+static bool
+early_ask(const struct op *op, struct hold *h, fan_call_fn make, struct fan *f)
+{
+    struct fan lock, mark;
+
+    early_wind(op, h, make, (struct fan *const[]){f, &lock, &mark});
+    return hold_early_end(op, h, &lock, &mark);
+}
+
+/* Takes the hold of the file to be made, whose inode gets a reference in *inode. NULL: there is nothing to
+ * take. */
+static struct hold *
+creation_begin(const struct transaction *t, struct inode **inode)
+{
+    const struct op *op = t->op;
+    struct iatt asked = {.mode = S_IFREG};
+
+    *inode = NULL;
+    if (!may_take_early(op) || !(atomic_load(&op->r->habits) & NEW_IS_WRITTEN) || t->locked != op->r->all ||
+        t->failed || dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
+        return NULL;
+    *inode = inode_link(op->r->xl->graph->inodes, NULL, NULL, &asked);
+    struct repl_inode *ri = *inode ? repl_inode(op->r, *inode) : NULL;
+
+    return ri && S_ISREG((*inode)->type) && hold_early_begin(op, *inode, &ri->hold) ? &ri->hold : NULL;
 }
 
 int
 transaction_create(struct transaction *t, struct fan *f)
 {
     struct op *op = t->op;
-    struct creation c;
-    struct fan lock, mark;
+    struct inode *inode;
+    struct hold *h = creation_begin(t, &inode);
 
-    if (!creation_begin(&c, t))
+    if (!h) {
+        inode_unref(inode);
         return transaction_ask(t, f, fan_fork, NULL);
-    int err = creation_wind(&c, op, (struct fan *const[]){f, &lock, &mark});
-
-    hold_created_end(op, c.hold, &lock, &mark);
-    if (!err)
-        err = fan_ask_rest(f, op, fan_fork, NULL);
+    }
+    (void)early_ask(op, h, fan_fork, f);
+    int err = fan_ask_rest(f, op, fan_fork, NULL);
     if (!fan_done(f))
-        inode_forget(c.inode); /* it was linked before the object was there */
-    inode_unref(c.inode);
+        inode_forget(inode); /* it was linked before the object was there */
+    inode_unref(inode);
     t->is_for_nothing = err != 0;
     return err;
+}
+
+/* Returns whether no copy is accused. */
+static bool
+is_good_everywhere(const struct op *op, const struct view *v)
+{
+    child_set keepers = op->r->arbiter >= 0 ? op->r->all & ~CHILD(op->r->arbiter) : op->r->all;
+
+    return v->metadata == op->r->all && (v->data & keepers) == keepers;
+}
+
+bool
+open_early(struct op *op, const struct view *v, struct fan *f, fan_call_fn make)
+{
+    struct repl_inode *ri = may_take_early(op) && !op->file && S_ISREG(op->inode->type) &&
+                                    is_good_everywhere(op, v)
+                                ? repl_inode(op->r, op->inode)
+                                : NULL;
+    bool is_expected = op->stk->call.flags & O_TRUNC || atomic_load(&op->r->habits) & OPEN_IS_WRITTEN;
+
+    if (!ri || !is_expected || !hold_early_begin(op, op->inode, &ri->hold))
+        return false;
+    if (!early_ask(op, &ri->hold, make, f)) /* another client may have the lock */
+        atomic_fetch_and(&op->r->habits, ~(unsigned)OPEN_IS_WRITTEN);
+    return true;
+}
+
+void
+opened_file(struct op *op)
+{
+    struct fd *fd = op->stk->reply.fd;
+    struct repl_inode *ri = (fd->flags & O_ACCMODE) == O_RDONLY ? NULL : repl_inode(op->r, op->inode);
+
+    if (!ri)
+        return;
+    hold_use_file(&ri->hold, fd_ctx(fd, op->r->xl));
+    if (!(op->stk->call.flags & O_TRUNC))
+        atomic_fetch_or(&ri->awaits, OPEN_IS_WRITTEN);
 }
 
 /* ---- new objects ----------------------------------------------------------------------------- */
@@ -133,6 +179,7 @@ new_file_made(struct op *op, struct inode *inode)
     op->inode = inode_ref(inode);
     if (!op->file)
         op->file = repl_fd_ref(fd_ctx(fd, op->r->xl));
+    hold_use_file(&ri->hold, op->file);
 }
 
 /* Joins and leaves the hold as a writer of no bytes. Errors are ignored: the real change meets them again. */
@@ -186,10 +233,12 @@ new_folder_expect(struct op *op)
 }
 
 void
-new_file_changed(struct repl_inode *ri, enum new_file what)
+new_file_changed(struct repl_inode *ri, unsigned what)
 {
-    if (atomic_load(&ri->awaits) & what && atomic_fetch_and(&ri->awaits, ~(unsigned)what) & what)
-        atomic_fetch_or(&ri->r->habits, what);
+    unsigned came = atomic_load(&ri->awaits) & what ? atomic_fetch_and(&ri->awaits, ~what) & what : 0;
+
+    if (came & ~atomic_load(&ri->r->habits))
+        atomic_fetch_or(&ri->r->habits, came);
 }
 
 void

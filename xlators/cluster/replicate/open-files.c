@@ -4,8 +4,8 @@
  * is to be made through the fd. Until then the child counts as one that misses the change.
  *
  * OPEN goes to all children that are up, without O_TRUNC; the truncation follows as a change of data
- * (data.c). A truncating OPEN of a file in split-brain fails with EIO. No lock is taken, and no counter
- * changes.
+ * (data.c). A truncating OPEN of a file in split-brain fails with EIO. The lock and the mark of the data go
+ * along if a write is expected (new-files.c); else no lock is taken, and no counter changes.
  *
  * OPENDIR goes to the child that the listing will use (read.c), because most directories are listed and
  * then closed; if the child cannot open it, to the next child. FSYNCDIR, and a new listing while that child
@@ -118,20 +118,35 @@ repl_fd_make(struct op *op, struct fan *f, struct inode *inode)
     return 0;
 }
 
-/* The last reference to the fd is gone: end the holds now, so that all changes are recorded as done. */
+bool
+repl_fd_is_unused(const struct repl_fd *f)
+{
+    bool is_unused = atomic_load(&f->refs.n) == 1;
+
+    for (unsigned i = 0; i < REPLICAS_MAX && is_unused; i++) {
+        const struct fd *fd = atomic_load(&f->child[i]);
+
+        is_unused = !fd || atomic_load(&fd->refs.n) == 1;
+    }
+    return is_unused;
+}
+
+/* The last reference to the fd is gone: end the holds now, so that all changes are recorded as done. The
+ * data's hold then has the last reference to `f`, and the bricks close the file in the message that ends the
+ * hold. */
 void
 repl_fd_released(struct replicate *r, struct fd *fd, struct repl_fd *f)
 {
     struct repl_inode *ri = fd->is_dir ? NULL : inode_ctx(fd->inode, r->xl);
     struct hold *attributes = ri ? atomic_load(&ri->attributes) : NULL;
 
+    repl_fd_unref(f);
     if (ri) {
         new_file_closed(ri);
         hold_hurry(&ri->hold);
     }
     if (attributes)
         hold_hurry(attributes);
-    repl_fd_unref(f);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -149,10 +164,11 @@ open_make(const struct op *op, unsigned i, const void *unused)
 
 /* Opens the file on all children that are up. Returns 0 with the fd in the caller's reply, or -errno. */
 static int
-open_on_all(struct op *op)
+open_on_all(struct op *op, const struct view *v)
 {
     struct fan f;
-    int err = fan_ask(&f, op, atomic_load(&op->r->up), open_make, NULL);
+    int err = open_early(op, v, &f, open_make) ? fan_ask_rest(&f, op, open_make, NULL)
+                                               : fan_ask(&f, op, atomic_load(&op->r->up), open_make, NULL);
 
     if (err)
         return err;
@@ -228,10 +244,14 @@ open_go(struct op *op)
 {
     struct view v;
     bool cuts = op->stk->call.flags & O_TRUNC;
-    int err = cuts ? op_admit(op, op->inode, CHANGE_DATA) : view_of(op, op->inode, &v);
+    int err = view_of(op, op->inode, &v);
 
+    if (!err && cuts)
+        err = op_admit(op, op->inode, CHANGE_DATA);
     if (!err)
-        err = open_on_all(op);
+        err = open_on_all(op, &v);
+    if (!err)
+        opened_file(op);
     if (!err && op->stk->call.flags & O_TRUNC) {
         op->fd = op->fd ? op->fd : fd_ref(op->stk->reply.fd);
         op->file = op->file ? op->file : repl_fd_ref(fd_ctx(op->fd, op->r->xl));

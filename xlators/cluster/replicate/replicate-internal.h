@@ -71,7 +71,8 @@ struct replicate {
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
     struct errand dead_folders;              /* dead-folders.c */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
-    atomic_uint habits;      /* bits of enum new_file: operations on the latest new file before its close */
+    /* bits of enum new_file: operations on the latest new or opened file before its close */
+    atomic_uint habits;
     atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */
 
     pthread_mutex_t lock;   /* guards the fields below; a leaf lock */
@@ -162,7 +163,7 @@ struct repl_inode {
     struct hold hold;
     _Atomic(struct hold *) attributes; /* the hold on attributes; NULL before the first use */
     struct replicate *r;
-    atomic_uint awaits;     /* new file: bits of enum new_file for operations still to come */
+    atomic_uint awaits;     /* new or opened file: bits of enum new_file for operations still to come */
     atomic_bool is_in_heal; /* a background heal is queued or running */
     /* split-brain.c: the child to read from in the lowest 8 bits, above them the second at which the choice
      * expires. 0: no choice */
@@ -381,15 +382,19 @@ struct hold_outcome {
 /* Removes the writer from the hold. With `waits`, waits for the end of the hold and returns 0 or the -errno
  * of its marks. */
 int hold_leave(struct op *op, struct hold *h, struct writer *w, const struct hold_outcome *o, bool waits);
-/* For the CREATE of the file: takes the file's free hold, whose lock and mark go behind the CREATE in the
- * same message to each child. Returns false if the hold is not free. After true: hold_created_step() for each
- * child, and hold_created_end() after the replies. */
-bool hold_created_begin(const struct op *op, struct inode *inode, struct hold *h);
-/* Sets the two steps behind the CREATE, of the fans `lock` and `mark`. A call is NULL: out of memory. */
-void hold_created_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2]);
+/* For the CREATE or OPEN of the file: takes the file's free hold, whose lock and mark go behind that
+ * call in the same message to each child. Returns false if the hold is not free. After true:
+ * hold_early_step() for each child, and hold_early_end() after the replies. */
+bool hold_early_begin(const struct op *op, struct inode *inode, struct hold *h);
+/* Sets the two steps behind the CREATE or OPEN, of the fans `lock` and `mark`. A call is NULL: out of
+ * memory. */
+void hold_early_step(const struct op *op, struct hold *h, unsigned i, struct fan_step out[2]);
 /* Keeps the hold for the first write if all children have lock and mark, and else gives back the locks and
- * marks of single children. The fans have their replies; this frees them. */
-void hold_created_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark);
+ * marks of single children. The fans have their replies; this frees them. Returns whether the hold is
+ * kept. */
+bool hold_early_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark);
+/* Lets a hold that was taken without an open file end by this one. */
+void hold_use_file(struct hold *h, struct repl_fd *file);
 /* Returns for how many milliseconds the lock on a folder's names is kept after the last change of a name. */
 uint64_t names_kept_ms(const struct replicate *r);
 /* Returns whether a coroutine has, takes or releases the lock. */
@@ -409,6 +414,8 @@ void repl_fd_unref(struct repl_fd *f);
 /* As repl_fd_child(), of an fd of this layer; lent. NULL: the file is not open there. */
 struct fd *replicate_fd_of_child(const struct xlator *xl, struct fd *fd, unsigned i);
 struct fd *repl_fd_child(const struct repl_fd *f, unsigned i);
+/* Returns whether the caller's is the last reference, and no call by the children's fds is under way. */
+bool repl_fd_is_unused(const struct repl_fd *f);
 /* Returns the children on which the file is open. */
 child_set repl_fd_open(const struct repl_fd *f);
 /* Opens the file on children that have come up since. Returns 0; -ENOMEM: a child could not be asked. */
@@ -426,13 +433,18 @@ bool read_is_answer(int ret);
 
 /* ---- new-files.c ----------------------------------------------------------------------------- */
 
-enum new_file { NEW_IS_WRITTEN = 1, NEW_IS_SET = 2 };
+enum new_file { NEW_IS_WRITTEN = 1, NEW_IS_SET = 2, OPEN_IS_WRITTEN = 4 };
 /* Notes that the CREATE of `op` has made the file; call before the reply. */
 void new_file_made(struct op *op, struct inode *inode);
 /* After the reply: takes the locks that the next calls are expected to need. */
 void new_file_expect(struct op *op);
-/* Notes an operation `what` on a file, which may be a new one. */
-void new_file_changed(struct repl_inode *ri, enum new_file what);
+/* For an OPEN: if a write is expected, makes the calls on all children, with the file's lock and mark in the
+ * same messages. The fan then has the replies; fan_ask_rest() is due. Else returns false. */
+bool open_early(struct op *op, const struct view *v, struct fan *f, fan_call_fn make);
+/* Notes the OPEN of `op`, whose reply has the fd; call before the reply. */
+void opened_file(struct op *op);
+/* Notes operations `what` on a file, which may be a new or an opened one. */
+void new_file_changed(struct repl_inode *ri, unsigned what);
 /* Notes the close of an fd; the file may be a new one. */
 void new_file_closed(struct repl_inode *ri);
 /* Notes a folder that MKDIR has made, in op->inode, for new_folder_expect() after the reply. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The lives of new files and folders, whose locks are taken before the first change needs them: files are
- * made, written, changed and closed several times in turn, so that the layer expects each next change. Each
- * life with a fault at each of its calls, with each allocation failing, and with options that switch the
- * locks off; on bricks with and without joined calls. With joined calls a CREATE takes the file's lock and
- * mark in the same message: the mount, or a brick, dies before and after each call of the message. */
+ * made, written, changed and closed several times in turn, opened again and written, so that the layer
+ * expects each next change. Each life with a fault at each of its calls, with each allocation failing, and
+ * with options that switch the locks off; on bricks with and without joined calls. With joined calls a
+ * CREATE or OPEN takes the file's lock and mark in the same message: the mount, or a brick, dies before and
+ * after each call of the message. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -49,6 +50,36 @@ fill_change(struct call_stack *stk)
     }
 }
 
+static void
+fill_reopen(struct call_stack *stk)
+{
+    struct iatt a = {.gfid = {.b = {0xcc, [15] = new_number}}, .mode = S_IFREG | 0644};
+
+    stk->call.loc.inode = inode_link(scene.graph->inodes, NULL, NULL, &a);
+    stk->call.flags = new_flags;
+}
+
+static void
+close_file(void)
+{
+    fd_unref(scene.fd);
+    scene.fd = NULL;
+    scene_run(0);
+}
+
+/* Opens the latest file, and may write and close it. */
+static void
+reopen(uint32_t flags, bool writes, bool closes)
+{
+    new_flags = flags;
+    if (scene_call(FOP_open, fill_reopen, 0) < 0)
+        return;
+    if (writes)
+        (void)scene_call(FOP_writev, fill_change, 0);
+    if (closes)
+        close_file();
+}
+
 /* Makes, changes and closes one object. `how`: bits of the changes. */
 static void
 live(unsigned n, unsigned how)
@@ -72,9 +103,9 @@ live(unsigned n, unsigned how)
         (void)scene_call(FOP_setattr, fill_change, 0);
     if (how & 2)
         (void)scene_call(FOP_flush, fill_change, 0);
-    fd_unref(scene.fd);
-    scene.fd = NULL;
-    scene_run(0);
+    close_file();
+    if (how & 16)
+        reopen(how & 4 ? O_RDWR | O_TRUNC : O_RDWR, how & 2, true);
 }
 
 static const char *const option_sets[] = {"", " option lock-new-files off\n", " option eager-lock off\n",
@@ -96,11 +127,11 @@ run_lives(unsigned n, const struct fault *f, int64_t starve_at)
              option_sets[n / REPLICA_SHAPES % OPTION_SETS]);
     replicas_begin(options);
     scene_lookup_all();
-    live(LIVES, 6); /* the layer learns from the first file */
+    live(LIVES, 2 | 4 | 16); /* the layer learns from the first file */
     scene_arm(f, f != NULL);
     scene_starve(starve_at);
     for (unsigned k = 0; k < LIVES; k++)
-        live(k, (n / 3 + k * 5) % 16);
+        live(k, (n / 3 + k * 5) % 32);
     bool has_struck = (f && scene.fault[0].has_struck) || scene_has_starved();
 
     scene_starve(0);
@@ -146,7 +177,7 @@ START_TEST(lives_of_new_files_survive_lack_of_memory)
 }
 END_TEST
 
-/* ---- CREATE with lock and mark --------------------------------------------------------------- */
+/* ---- CREATE and OPEN with lock and mark ------------------------------------------------------- */
 
 /* Begins a mount that has seen a new file written. */
 static void
@@ -157,7 +188,7 @@ begin_expecting(const struct replica_shape *shape, bool takes_sequences)
     store_make_all("/d", S_IFDIR | 0755, 2, NULL);
     replicas_begin(shape->has_arbiter ? " option arbiter-count 1\n" : "");
     scene_lookup_all();
-    live(LIVES, 2);
+    live(LIVES, 2 | 16);
     scene_run(5000);
 }
 
@@ -206,6 +237,73 @@ START_TEST(a_create_takes_lock_and_mark_in_its_message)
 }
 END_TEST
 
+START_TEST(an_open_takes_lock_and_mark_in_its_message)
+{
+    begin_expecting(&replica_shapes[0], true);
+    live(1, 0);
+    scene_run(5000);
+    scene.sequences = 0;
+    reopen(O_RDWR, false, false);
+    ck_assert_uint_eq(scene.sequences, scene.count);
+    for (unsigned i = 0; i < scene.count; i++)
+        ck_assert(is_dirty(&scene.store[i], "/d/n1"));
+    scene_arm(NULL, 0);
+    ck_assert_int_eq(scene_call(FOP_writev, fill_change, 0), 12);
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], scene.count); /* the write alone */
+    scene_arm(NULL, 0);
+    scene.sequences = 0;
+    close_file();
+    ck_assert_uint_eq(scene.sequences, scene.count);
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], 2 * scene.count); /* mark and unlock */
+    ck_assert_uint_eq(store_locks(), 0);
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
+START_TEST(an_open_for_reading_takes_no_lock)
+{
+    begin_expecting(&replica_shapes[0], true);
+    scene.sequences = 0;
+    reopen(O_RDONLY, false, true);
+    ck_assert_uint_eq(scene.sequences, 0);
+    reopen(O_RDWR, false, true); /* this one is expected to be written, and is not */
+    ck_assert_uint_eq(scene.sequences, 2 * scene.count);
+    reopen(O_RDWR, false, true);
+    ck_assert_uint_eq(scene.sequences, 2 * scene.count);
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
+/* As a lie: another client has the lock on the second brick. */
+static void
+refuse_second_lock(unsigned child, struct call_stack *stk, int *ret)
+{
+    if (child == 1 && stk->takes_fd && stk->call.fop == FOP_finodelk && stk->call.type != FLOCK_UNLOCK)
+        *ret = -EAGAIN;
+}
+
+START_TEST(an_open_of_a_locked_file_leaves_the_file_unmarked)
+{
+    begin_expecting(&replica_shapes[0], true);
+    scene.sequences = 0;
+    scene.lie = refuse_second_lock;
+    reopen(O_RDWR, false, false);
+    ck_assert_ptr_nonnull(scene.fd);
+    ck_assert_uint_eq(scene.sequences, scene.count);
+    scene.lie = NULL;
+    for (unsigned i = 0; i < scene.count; i++)
+        ck_assert(!is_dirty(&scene.store[i], "/d/n4"));
+    ck_assert_uint_eq(store_locks(), 1); /* the other client's */
+    close_file();
+    scene.sequences = 0;
+    reopen(O_RDWR, false, true);
+    ck_assert_uint_eq(scene.sequences, 0); /* no further attempt */
+    scene_end();
+}
+END_TEST
+
 /* As a lie: opens the file that another client has made under this name. */
 static void
 open_present(unsigned child, struct call_stack *stk, int *ret)
@@ -236,14 +334,17 @@ START_TEST(a_create_that_opens_another_file_leaves_that_file_unmarked)
 }
 END_TEST
 
-/* Runs CREATE, write and close with a fault, and then a new mount that heals. Returns whether the fault has
- * struck. */
+/* Runs CREATE, write and close, or with `is_open` OPEN, write and close, with a fault, and then a new mount
+ * that heals. Returns whether the fault has struck. */
 static bool
-die_in_creation(const struct replica_shape *shape, const struct fault *f)
+die_in_life(const struct replica_shape *shape, const struct fault *f, bool is_open)
 {
     begin_expecting(shape, true);
     scene_arm(f, 1);
-    live(1, 2);
+    if (is_open)
+        reopen(f->at % 2 ? O_RDWR | O_TRUNC : O_RDWR, true, true);
+    else
+        live(1, 2);
     bool has_struck = scene.fault[0].has_struck;
     bool has_died = scene.is_cut;
 
@@ -271,17 +372,17 @@ die_at_each_call(const struct replica_shape *shape, unsigned child, enum fault_k
 {
     unsigned struck = 0;
 
-    for (unsigned at = 0; at < 10 * shape->count; at++) {
-        struct fault f = {.child = child, .at = at, .kind = kind, .err = EIO};
+    for (unsigned n = 0; n < 20 * shape->count; n++) {
+        struct fault f = {.child = child, .at = n / 2, .kind = kind, .err = EIO};
 
-        snprintf(run_text, sizeof run_text, "%u copies: c%u fault %u at call %u", shape->count, child, kind,
-                 at);
-        struck += die_in_creation(shape, &f);
+        snprintf(run_text, sizeof run_text, "%u copies%s: c%u fault %u at call %u", shape->count,
+                 n % 2 ? ", open" : "", child, kind, f.at);
+        struck += die_in_life(shape, &f, n % 2);
     }
     return struck;
 }
 
-START_TEST(a_death_in_a_creation_leaves_a_state_that_heals)
+START_TEST(a_death_in_a_creation_or_open_leaves_a_state_that_heals)
 {
     unsigned struck = 0;
 
@@ -311,7 +412,10 @@ test_suite(void)
     tcase_add_test(t, lives_of_new_files_survive_lack_of_memory);
     tcase_add_test(t, a_create_takes_lock_and_mark_in_its_message);
     tcase_add_test(t, a_create_that_opens_another_file_leaves_that_file_unmarked);
-    tcase_add_test(t, a_death_in_a_creation_leaves_a_state_that_heals);
+    tcase_add_test(t, an_open_takes_lock_and_mark_in_its_message);
+    tcase_add_test(t, an_open_for_reading_takes_no_lock);
+    tcase_add_test(t, an_open_of_a_locked_file_leaves_the_file_unmarked);
+    tcase_add_test(t, a_death_in_a_creation_or_open_leaves_a_state_that_heals);
     suite_add_tcase(s, t);
     return s;
 }

@@ -96,6 +96,9 @@ int remote_fd_make(struct client *c, struct call_stack *stk);
 /* Returns in *out the number to send for `fd`. Returns 0 or -errno. Call between rpc_client_hold() and
  * rpc_client_let_go(). */
 int remote_fd_number(struct client *c, enum fop fop, struct fd *fd, int64_t *out);
+/* For the last call about the fd: takes the fd's number out for a RELEASE behind that call. Returns 1; 0:
+ * there is no number. Call between rpc_client_hold() and rpc_client_let_go(). */
+unsigned remote_fd_close(struct client *c, struct fd *fd, struct late_release *out);
 /* Drops the context of a released fd. */
 void remote_fd_release(struct client *c, struct remote_fd *r);
 /* Invalidates all numbers after a lost connection. */

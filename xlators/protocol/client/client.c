@@ -528,6 +528,8 @@ prepare_call(struct client *c, struct call_stack *stk, struct caller *caller)
 
     if (err)
         return err;
+    if (stk->takes_fd && !stk->call.fd)
+        stk->call.fd_nr = FD_ANONYMOUS; /* the brick replaces it */
     *caller = stk->caller;
     if (!conf->sends_gids)
         caller->group_count = 0;
@@ -622,14 +624,32 @@ joined_steps(struct client *c, struct call_stack *first, struct caller *callers,
         int err = prepare_call(c, s, &callers[count]);
         if (err)
             return err;
-        steps[count] =
-            (struct rpc_step){.call = &s->call, .caller = &callers[count], .always = s->joins_always};
+        steps[count] = (struct rpc_step){.call = &s->call,
+                                         .caller = &callers[count],
+                                         .always = s->joins_always,
+                                         .fd_of = s->takes_fd ? 1 : 0};
         count++;
     }
     return count;
 }
 
-/* Sends all calls in one record, with waiting RELEASEs behind them. Returns 0 or -errno. */
+/* Takes up to `most` RELEASEs out that go behind the calls: first those of the calls' own fds. Returns their
+ * number. */
+static unsigned
+releases_behind(struct client *c, const struct call_stack *first, unsigned most,
+                struct late_release out[RELEASES_LATE_MAX])
+{
+    unsigned count = 0;
+
+    most = most < RELEASES_LATE_MAX ? most : RELEASES_LATE_MAX;
+    for (const struct call_stack *s = first; s; s = s->joined) {
+        if (s->closes_fd && s->call.fd && count < most)
+            count += remote_fd_close(c, s->call.fd, &out[count]);
+    }
+    return count + late_releases_take(c, most - count, out + count);
+}
+
+/* Sends all calls in one record, with RELEASEs behind them. Returns 0 or -errno. */
 static int
 send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
 {
@@ -641,8 +661,7 @@ send_joined(struct client *c, struct rpc_client *rpc, struct call_stack *first)
 
     if (count < 0)
         return count;
-    unsigned room = SEQUENCE_STEPS_MAX - (unsigned)count;
-    unsigned more = late_releases_take(c, room < RELEASES_LATE_MAX ? room : RELEASES_LATE_MAX, sent->late);
+    unsigned more = releases_behind(c, first, SEQUENCE_STEPS_MAX - (unsigned)count, sent->late);
 
     sent->first = first;
     sent->releases = more;
@@ -686,8 +705,11 @@ static xl_verdict
 joined_answered(struct frame *f, struct call_stack *stk)
 {
     struct call_stack *next = stk->joined;
+    struct fd *fd = is_opening_fop(stk->call.fop) ? stk->reply.fd : stk->call.fd;
 
     stk->joined = NULL;
+    if (next->takes_fd && !next->call.fd && fd)
+        next->call.fd = fd_ref(fd);
     run_joined(f->xl, next, f->local.u64[0] || stk->reply.op_ret < 0);
     return XL_PASS;
 }

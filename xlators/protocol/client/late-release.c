@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* RELEASEs that wait for a message to the same brick.
+/* RELEASEs that wait for a message to the same brick, or go along with the last calls about their fd.
  *
  * The caller of a RELEASE needs no reply, so to a brick that takes sequences the RELEASE goes behind the
  * calls of the next sequence. Without a sequence within `release-wait-ms`, or when RELEASES_LATE_MAX of them
  * wait, the RELEASEs go in a record of their own. A RELEASE never comes before the calls of its record, and
  * runs also if these fail. An fd that fcntl locks were taken through is released at once, because other
  * clients may wait for the locks.
+ *
+ * A call with closes_fd (call-stack.h) is the last one about an fd that is closed already. The fd's RELEASE
+ * goes behind that call's sequence, with any `release-wait-ms`, because it would follow at once.
  *
  * Until then the brick has the file open, as if the program had closed the file that much later. Deaths:
  *

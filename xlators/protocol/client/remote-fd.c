@@ -72,6 +72,30 @@ remote_fd_release(struct client *c, struct remote_fd *r)
     remote_fd_unref(r);
 }
 
+/* Replaces the number. Returns the number to give back, or
+ * REMOTE_FD_DEAD: none. */
+static int64_t
+replace_number(struct client *c, struct remote_fd *r, int64_t number)
+{
+    pthread_mutex_lock(&c->lock);
+    int64_t before = atomic_exchange(&r->number, number);
+
+    pthread_mutex_unlock(&c->lock);
+    return before;
+}
+
+unsigned
+remote_fd_close(struct client *c, struct fd *fd, struct late_release *out)
+{
+    struct remote_fd *r = fd_ctx(fd, c->xl);
+
+    if (fd->is_anonymous || !r)
+        return 0;
+    *out = (struct late_release){
+        .gfid = r->gfid, .number = replace_number(c, r, REMOTE_FD_DEAD), .is_dir = r->is_dir};
+    return out->number != REMOTE_FD_DEAD;
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* Returns the fd's context: a new one, or the one of a concurrent call that has also opened the fd here.
@@ -98,18 +122,6 @@ remote_fd_of(struct client *c, const struct call_stack *stk, struct fd *fd)
     if (other != r)
         mem_put(r);
     return other;
-}
-
-/* Replaces the number after another open of the same fd. Returns the number to give back, or
- * REMOTE_FD_DEAD: none. */
-static int64_t
-replace_number(struct client *c, struct remote_fd *r, int64_t number)
-{
-    pthread_mutex_lock(&c->lock);
-    int64_t before = atomic_exchange(&r->number, number);
-
-    pthread_mutex_unlock(&c->lock);
-    return before;
 }
 
 /* A reply's callback runs before its connection is given up. */

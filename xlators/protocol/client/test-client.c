@@ -45,7 +45,7 @@ static struct {
     atomic_ullong size;
     atomic_bool opens_nothing, answers_not, has_no_gfids;
     atomic_bool takes_sequences, runs_no_release;
-    atomic_int sequences, steps; /* of the last sequence */
+    atomic_int sequences, steps, fd_of; /* steps, fd_of: of the last sequence; fd_of: of its second step */
 } brick;
 
 static void
@@ -169,6 +169,7 @@ answer_sequence(int fd, uint32_t xid, struct xdr *args)
         arena_release(&arena);
     }
     brick.steps = (int)count;
+    brick.fd_of = count > 1 ? (int)steps[1].fd_of : 0;
     brick.sequences++;
     xdr_init(&x, bytes, sizeof bytes, NULL);
     xdr_put_sequence_results(&x, results, count);
@@ -717,6 +718,71 @@ START_TEST(a_release_rides_behind_the_next_sequence)
 }
 END_TEST
 
+START_TEST(a_release_rides_behind_the_last_calls_about_its_fd)
+{
+    mount_for_sequences("0");
+    struct fd *fd = open_one(O_RDWR);
+    struct call_stack *a = make(FOP_fsync, fd), *b = make(FOP_fsync, fd);
+    long long number = brick.next_number;
+
+    b->closes_fd = true;
+    call_stack_join(a, b, false);
+    wind(a);
+    wait_on(&one_done);
+    wait_on(&one_done);
+    ck_assert_int_eq(b->reply.op_ret, 0);
+    ck_assert_int_eq(brick.steps, 3);
+    ck_assert_int_eq(brick.releases, 1);
+    ck_assert_int_eq(brick.last_released, number);
+    call_stack_free(a);
+    call_stack_free(b);
+    ck_assert_int_eq(ask(FOP_fsync, fd), 0); /* by the gfid */
+    ck_assert_int_eq(brick.last_number, FD_ANONYMOUS);
+    close_one(fd);
+    ck_assert_int_eq(ask(FOP_statfs, NULL), 0); /* a RELEASE would come before it */
+    ck_assert_int_eq(brick.releases, 1);
+}
+END_TEST
+
+/* Joins a call behind an OPEN, by the OPEN's fd. */
+static void
+ask_opened(void)
+{
+    struct iatt file = {.gfid.b = {9}, .mode = S_IFREG | 0644};
+    struct call_stack *a = make(FOP_open, NULL), *b = make(FOP_fsync, NULL);
+
+    a->call.loc.inode = inode_link(graph->inodes, NULL, NULL, &file);
+    b->call.loc.inode = inode_ref(a->call.loc.inode);
+    b->takes_fd = true;
+    call_stack_join(a, b, false);
+    wind(a);
+    wait_on(&one_done);
+    wait_on(&one_done);
+    ck_assert_int_eq(a->reply.op_ret, 0);
+    ck_assert_ptr_nonnull(a->reply.fd);
+    ck_assert_int_eq(b->reply.op_ret, 0);
+    call_stack_free(a);
+    call_stack_free(b);
+}
+
+START_TEST(a_joined_call_takes_the_fd_of_the_open_before)
+{
+    mount_for_sequences("0");
+    ask_opened();
+    ck_assert_int_eq(brick.sequences, 1);
+    ck_assert_int_eq(brick.fd_of, 1);
+}
+END_TEST
+
+START_TEST(a_call_of_its_own_takes_the_fd_of_the_open_before)
+{
+    mount_it("");
+    wait_on(&came_up);
+    ask_opened();
+    ck_assert_int_eq(brick.last_number, brick.next_number);
+}
+END_TEST
+
 START_TEST(six_releases_that_wait_share_a_record)
 {
     mount_for_sequences("60000");
@@ -867,6 +933,9 @@ main(void)
     tcase_add_test(tc, strict_locks_leave_an_fd_with_locks_dead);
     tcase_add_test(tc, joined_calls_go_one_after_another);
     tcase_add_test(tc, a_release_rides_behind_the_next_sequence);
+    tcase_add_test(tc, a_release_rides_behind_the_last_calls_about_its_fd);
+    tcase_add_test(tc, a_joined_call_takes_the_fd_of_the_open_before);
+    tcase_add_test(tc, a_call_of_its_own_takes_the_fd_of_the_open_before);
     tcase_add_test(tc, six_releases_that_wait_share_a_record);
     tcase_add_test(tc, a_lone_release_is_sent_after_its_time);
     tcase_add_test(tc, the_release_of_a_locked_file_does_not_wait);
