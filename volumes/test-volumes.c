@@ -834,6 +834,36 @@ START_TEST(a_text_that_is_not_right_is_refused)
 }
 END_TEST
 
+/* The store's writer must not add options and layers to a brick's volfile. */
+START_TEST(an_option_that_a_volfile_would_take_for_more_is_refused)
+{
+    static const char *const pairs[][2] = {
+        {"storage.gfid2path-separator", "x\n\toption\tdirectory\t/etc"},
+        {"storage.gfid2path-separator", "x\tend-volume"},
+        {"auth.allow", "*\r"},
+        {"user.two\nlines", "x"},
+        {"user.two words", "x"},
+        {"", "x"},
+    };
+    struct volume *v = make_volume("one", 0, 2), *back;
+
+    ck_assert_int_eq(volume_set_option(v, "storage.gfid2path-separator", "x y"), 0);
+    json_t *whole = volume_to_json(v);
+    ck_assert_msg((back = volume_from_json(whole, &why)) != NULL, "%s", why.wrong);
+    volume_free(back);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        json_object_set_new(whole, "options", json_pack("{ss}", pairs[i][0], pairs[i][1]));
+        ck_assert_msg(!(back = volume_from_json(whole, &why)) && why.err == -EINVAL, "%zu", i);
+    }
+    json_decref(whole);
+    ck_assert_int_eq(volume_set_option(v, "storage.gfid2path-separator", pairs[0][1]), 0);
+    char *text = volfile_text_brick(v, 0, 1);
+    ck_assert_ptr_null(strstr(text, "separator x\n")); /* in quotes, which a line break does not end */
+    free(text);
+    volume_free(v);
+}
+END_TEST
+
 START_TEST(a_volume_of_the_first_format_has_numbers_by_place)
 {
     struct volume *v = make_volume("one", 0, 2);
@@ -931,6 +961,7 @@ test_suite(void)
     tcase_add_test(c, a_volume_comes_back_from_its_text);
     tcase_add_test(c, a_drain_comes_back_and_names_its_subvolume);
     tcase_add_test(c, a_text_that_is_not_right_is_refused);
+    tcase_add_test(c, an_option_that_a_volfile_would_take_for_more_is_refused);
     tcase_add_test(c, a_volume_of_the_first_format_has_numbers_by_place);
     tcase_add_test(c, options_are_checked);
     suite_add_tcase(s, c);

@@ -34,11 +34,12 @@ is_volfile_keyword(const char *text)
     return false;
 }
 
-/* Quotes a word that would end early or be read as a keyword. */
+/* Quotes a word that would end early or be read as a keyword. A volfile with a line break in quotes is
+ * refused. */
 static void
 put_word(FILE *f, const char *text)
 {
-    if (*text && !is_volfile_keyword(text) && !strpbrk(text, " \"\\#'")) {
+    if (*text && !is_volfile_keyword(text) && !strpbrk(text, " \t\r\n\"\\#'")) {
         fputs(text, f);
         return;
     }

@@ -558,6 +558,23 @@ read_bricks(struct volume *v, const json_t *json, const char *key,
     return 0;
 }
 
+/* Checks the form only, because options of another version may be unknown here. In a volfile a line break or
+ * a tab ends a value, and further options and layers could follow. */
+static int
+check_option_form(const char *key, const char *value, struct problem *why)
+{
+    bool is_good = *key && strlen(key) <= VOLUME_KEY_MAX && strlen(value) <= VOLUME_VALUE_MAX;
+
+    for (const char *c = key; *c && is_good; c++)
+        is_good = *c > ' ' && *c <= '~';
+    for (const char *c = value; *c && is_good; c++)
+        is_good = (unsigned char)*c >= ' ' && *c != 0x7f;
+    if (is_good)
+        return 0;
+    return problem_set(why, -EINVAL, "the option '%.200s' or its value is too long or has control characters",
+                       key);
+}
+
 static int
 read_options(struct volume *v, json_t *object, struct problem *why)
 {
@@ -571,7 +588,7 @@ read_options(struct volume *v, json_t *object, struct problem *why)
     {
         const char *text = json_member_text(object, key, why);
 
-        if (!text)
+        if (!text || check_option_form(key, text, why))
             return why->err;
         if (volume_set_option(v, key, text))
             return problem_no_memory(why);

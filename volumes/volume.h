@@ -28,6 +28,7 @@
 #define VOLUME_BRICK_PATH_MAX 1024
 #define VOLUME_OPTIONS_MAX 1024
 #define VOLUME_VALUE_MAX 8192
+#define VOLUME_KEY_MAX 255 /* of an option */
 
 enum volume_status {
     VOLUME_CREATING, /* bricks are being created: undone at the next start */
