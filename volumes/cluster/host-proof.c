@@ -184,9 +184,10 @@ static bool
 certificate_has_name(X509 *cert, const char *host)
 {
     char name[256] = "";
+    int bytes = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, sizeof name);
 
-    return X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, sizeof name) > 0 &&
-           strcmp(name, host) == 0;
+    /* a name with a NUL inside, or a cut name, is longer than its text */
+    return bytes > 0 && (size_t)bytes == strlen(name) && strcmp(name, host) == 0;
 }
 
 /* Returns NULL, or the reason why the authority does not vouch for the certificate. */

@@ -18,6 +18,8 @@ struct party {
     X509 *cert;
 };
 
+static int name_bytes = -1; /* of the next party; -1: up to the NUL */
+
 /* A certificate that is valid from `from` to `to`, in seconds from now. */
 static struct party
 make_party(const char *name, const struct party *by, long from, long to)
@@ -29,7 +31,7 @@ make_party(const char *name, const struct party *by, long from, long to)
     ASN1_INTEGER_set(X509_get_serialNumber(p.cert), rand());
     X509_gmtime_adj(X509_getm_notBefore(p.cert), from);
     X509_gmtime_adj(X509_getm_notAfter(p.cert), to);
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, name_bytes, -1, 0);
     X509_set_issuer_name(p.cert, by ? X509_get_subject_name(by->cert) : subject);
     X509_set_pubkey(p.cert, p.key);
     if (!by) {
@@ -179,6 +181,9 @@ START_TEST(wrong_certificates_are_refused_with_the_reason)
     expect_refused(&authority, &authority, "h1", 1000, 2000, "not yet valid");
     expect_refused(&authority, &other, "h1", -10, 1000, "signature failure");
     expect_refused(&authority, NULL, "h1", -10, 1000, "self");
+    name_bytes = sizeof "h1\0.of.another" - 1;
+    expect_refused(&authority, &authority, "h1\0.of.another", -10, 1000, "another name");
+    name_bytes = -1;
     party_free(&authority);
     party_free(&other);
 }
