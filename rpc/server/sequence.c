@@ -300,6 +300,7 @@ sequence_new(struct rpc_request *req, const struct sequence_step *steps, unsigne
     memcpy(s->step, steps, count * sizeof *steps);
     for (unsigned i = 0; i < count; i++) {
         s->result[i].bytes = room + (size_t)i * FOP_REPLY_FIXED_MAX;
+        s->fd_nr[i] = -1; /* a call that is not run gives the calls behind it no fd */
         conn_count_call(req->conn, steps[i].args_bytes, &s->held[i]);
     }
     return s;

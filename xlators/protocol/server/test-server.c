@@ -639,6 +639,26 @@ START_TEST(a_sequence_stops_at_the_first_error)
 }
 END_TEST
 
+/* A call behind one that was not run must not close the client's fd number 0. */
+START_TEST(a_call_that_was_not_run_gives_no_fd)
+{
+    struct peer *p = logged_in("u");
+    struct fop_reply last;
+    int errnos[3];
+
+    run_sequence(p, &(struct planned){FOP_open, CALL(.gfid = gfid_no(3)), 0, 0}, 1, errnos, &last);
+    ck_assert_int_eq(last.fd_nr, 0);
+    run_sequence(p,
+                 (const struct planned[]){{FOP_open, CALL(.gfid = gfid_no(77)), 0, 0},
+                                          {FOP_open, CALL(.gfid = gfid_no(3)), 0, 0},
+                                          {FOP_release, CALL(.gfid = gfid_no(3)), SEQUENCE_ALWAYS, 2}},
+                 3, errnos, &last);
+    ck_assert_int_eq(errnos[1], NOT_RUN);
+    ck_assert_int_eq(fop(p, FOP_fstat, CALL(.gfid = gfid_no(3), .fd_nr = 0), NULL), 0);
+    peer_free(p);
+}
+END_TEST
+
 START_TEST(a_sequence_refuses_calls_that_wait_or_are_large)
 {
     struct peer *p = logged_in("u");
@@ -864,6 +884,7 @@ test_suite(void)
     tcase_add_test(c, a_subdir_mount_has_its_folder_as_root);
     tcase_add_test(c, a_sequence_runs_in_order_with_the_new_fd);
     tcase_add_test(c, a_sequence_stops_at_the_first_error);
+    tcase_add_test(c, a_call_that_was_not_run_gives_no_fd);
     tcase_add_test(c, a_sequence_refuses_calls_that_wait_or_are_large);
     tcase_add_test(c, sequences_are_refused_before_a_login);
     tcase_add_test(c, garbage_in_a_sequence_is_refused);
