@@ -710,6 +710,8 @@ scene_answered(struct call_stack *stk)
     scene.was_dead = scene.is_cut;
     scene.ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
     keep_reply(&stk->reply);
+    if (stk->call.fop == FOP_seek)
+        scene.next_offset = stk->reply.offset;
     call_stack_free(stk);
     starving_resume(starve_at);
 }

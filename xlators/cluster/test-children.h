@@ -116,7 +116,7 @@ struct scene {
     char text[STORED_DATA_MAX]; /* readv, readlink */
     unsigned text_len;
     char names[512];      /* readdir: the names, each with a '/' behind it */
-    uint64_t next_offset; /* readdir: offset of the last name */
+    uint64_t next_offset; /* readdir: offset of the last name; seek: the result */
     struct fd *fd;        /* of a create, open or opendir: a reference of the scene */
 };
 extern struct scene scene;

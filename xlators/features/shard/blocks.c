@@ -404,20 +404,27 @@ shard_dir_walk(const struct shard_op *o, struct inode *dir,
     return ret < 0 ? ret : 0;
 }
 
+/* Returns whether this is the name of a shard of the file, and sets *n. */
+static bool
+shard_name_is_of(const char *name, const struct gfid *gfid, uint64_t *n)
+{
+    const char *text = GFID(gfid);
+    size_t len = strlen(text);
+    char *end;
+
+    if (strncmp(name, text, len) != 0 || name[len] != '.' || !name[len + 1])
+        return false;
+    *n = strtoull(name + len + 1, &end, 10);
+    return !*end;
+}
+
 static int
 shard_remove_if_named(const struct shard_op *o, const char *name, void *arg)
 {
     struct shard_removal *r = arg;
-    const char *text = GFID(r->gfid);
-    size_t len = strlen(text);
-    uint64_t blocks = 0;
-    char *end;
+    uint64_t blocks = 0, n;
 
-    if (strncmp(name, text, len) != 0 || name[len] != '.')
-        return 0;
-    unsigned long long n = strtoull(name + len + 1, &end, 10);
-
-    if (*end || n < r->first)
+    if (!shard_name_is_of(name, r->gfid, &n) || n < r->first)
         return 0;
     int err = shard_block_remove(o, r->dir, name, &blocks);
 
@@ -441,4 +448,36 @@ shard_blocks_remove_listed(const struct shard_op *o, const struct gfid *gfid, ui
     if (blocks)
         *blocks += r.blocks;
     return err ? err : r.err;
+}
+
+struct shard_next {
+    uint64_t first, next; /* next: UINT64_MAX: none */
+};
+
+static int
+shard_next_if_named(const struct shard_op *o, const char *name, void *arg)
+{
+    struct shard_next *x = arg;
+    uint64_t n;
+
+    if (shard_name_is_of(name, &o->base->gfid, &n) && n >= x->first && n < x->next)
+        x->next = n;
+    return 0;
+}
+
+int
+shard_block_next(const struct shard_op *o, uint64_t first, uint64_t *next)
+{
+    struct shard_next x = {.first = first, .next = UINT64_MAX};
+    struct inode *dir;
+    int err = shard_dir(o, false, &dir);
+
+    if (!err) {
+        err = shard_dir_walk(o, dir, shard_next_if_named, &x);
+        inode_unref(dir);
+    }
+    if (!err && atomic_load(&o->s->is_stopping))
+        err = -ENOTCONN; /* the walk has not come to its end */
+    *next = x.next;
+    return err == -ENOENT ? 0 : err;
 }

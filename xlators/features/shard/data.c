@@ -15,6 +15,8 @@
  *             would not be found when the file is removed
  *   DISCARD   inside the file, on shards that exist; a missing shard is a hole already
  *   ZEROFILL  as DISCARD, but makes the file longer
+ *   SEEK      block after block; after SHARD_SEEK_HOLES blocks without data a listing shows the next shard,
+ *             because an empty file of 8 EiB has 2^37 blocks of 64 MiB
  *   FSYNC     the base file and each shard that this mount has written since it was synced last
  *
  * Deaths: a client that dies in the middle of a write leaves some of the pieces written, as a client of one
@@ -26,7 +28,7 @@
 #include "mem/iobuf.h"
 #include "xlators/features/shard/shard-internal.h"
 
-enum { SHARD_WIDTH = 16, SHARD_TRIES = 4 };
+enum { SHARD_WIDTH = 16, SHARD_TRIES = 4, SHARD_SEEK_HOLES = 32 };
 
 /* A call that is cut into pieces. */
 struct shard_io {
@@ -484,6 +486,18 @@ shard_seek_in(const struct shard_op *o, uint64_t n, uint64_t at, uint64_t *out)
     return shard_is_missing(err) ? -ENXIO : err < 0 ? err : 0;
 }
 
+/* Sets *at to the next block that a listing shows, or to `size`. */
+static int
+shard_seek_skip(const struct shard_op *o, uint64_t *at, uint64_t size)
+{
+    uint64_t block = o->f->block_size, next;
+    int err = shard_block_next(o, *at / block, &next);
+
+    if (!err)
+        *at = next <= (size - 1) / block ? next * block : size;
+    return err;
+}
+
 xl_verdict
 shard_seek_go(struct xlator *xl, struct call_stack *stk)
 {
@@ -500,6 +514,7 @@ shard_seek_go(struct xlator *xl, struct call_stack *stk)
 
     if (err || at >= size)
         return err ? err : -ENXIO;
+    unsigned holes = 0; /* blocks without data, in a row */
     while (at < size) {
         uint64_t begin = at / block * block, found = 0;
 
@@ -513,6 +528,12 @@ shard_seek_go(struct xlator *xl, struct call_stack *stk)
             break;
         }
         at = begin + block;
+        holes = err ? holes + 1 : 0;
+        if (holes == SHARD_SEEK_HOLES && at < size) {
+            if ((err = shard_seek_skip(&o, &at, size)))
+                return err;
+            holes = 0;
+        }
     }
     if (at >= size && !for_hole)
         return -ENXIO;

@@ -58,14 +58,16 @@ shard_bytes_of(const struct dict *d, enum dict_key key, uint32_t len)
     return has_bytes && p->len >= len ? p->v.bytes : NULL;
 }
 
+/* A block size that no option allows is refused: by blocks of one byte a brick would turn one write into a
+ * million files on the other bricks. */
 bool
-shard_read_block_size(const struct dict *d, uint64_t *out)
+shard_read_block_size(const struct shard *s, const struct dict *d, uint64_t *out)
 {
     const uint8_t *p = shard_bytes_of(d, DICT_KEY_SHARD_BLOCK_SIZE, SHARD_BLOCK_SIZE_BYTES);
 
     if (p)
         *out = shard_load(p);
-    return p && *out > 0 && *out <= INT64_MAX;
+    return p && (*out == shard_conf(s)->block_size || (*out >= SHARD_BLOCK_MIN && *out <= SHARD_BLOCK_MAX));
 }
 
 bool
@@ -162,7 +164,7 @@ shard_file_learn(const struct shard *s, struct inode *inode, const struct dict *
     struct shard_file *f = shard_file_known(s, inode);
     uint64_t block_size = 0;
 
-    if (!f && dict_has(xattrs, DICT_KEY_SHARD_BLOCK_SIZE) && !shard_read_block_size(xattrs, &block_size)) {
+    if (!f && dict_has(xattrs, DICT_KEY_SHARD_BLOCK_SIZE) && !shard_read_block_size(s, xattrs, &block_size)) {
         log_event(LOG_ERROR, s->xl, "shard-block-size-bad",
                   "%s: trusted.glusterfs.shard.block-size has no valid value; the file is not served",
                   GFID(&inode->gfid));
@@ -392,6 +394,7 @@ shard_block_dirty(const struct shard_op *o, struct inode *inode)
             return -ENOMEM;
         fresh->ctx.is_block = true;
         fresh->inode = inode;
+        fresh->base = o->base->gfid;
         ctx = inode_ctx_install(inode, o->s->xl, &fresh->ctx);
         if (ctx != &fresh->ctx)
             mem_put(fresh);
@@ -400,6 +403,8 @@ shard_block_dirty(const struct shard_op *o, struct inode *inode)
         return -EIO; /* a user's file lies in /.shard */
     struct shard_block *b = caa_container_of(ctx, struct shard_block, ctx);
 
+    if (!gfid_equal(&b->base, &o->base->gfid))
+        return -EIO; /* a brick has given two files one shard, and each file's lock would guard it */
     pthread_mutex_lock(&o->f->lock);
     b->writes++;
     if (!b->is_dirty) {

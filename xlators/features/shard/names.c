@@ -350,7 +350,7 @@ shard_victim_look(struct shard_victim *v)
     int ret = shard_call(o, stk);
 
     if (ret >= 0 && S_ISREG(stk->reply.stat.mode) &&
-        shard_read_block_size(stk->reply.xdata, &v->block_size)) {
+        shard_read_block_size(o->s, stk->reply.xdata, &v->block_size)) {
         inode = shard_inode_of(o->s, &stk->reply.stat);
         v->nlink = stk->reply.stat.nlink;
         if (!shard_read_size(stk->reply.xdata, &v->size, &blocks))

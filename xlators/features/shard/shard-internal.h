@@ -32,6 +32,10 @@
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
 
+/* The block sizes that `volume set` allows. */
+#define SHARD_BLOCK_MIN (UINT64_C(4) << 20)
+#define SHARD_BLOCK_MAX (UINT64_C(4) << 40)
+
 struct shard_conf {
     uint64_t block_size;   /* of new files; bytes */
     int64_t deletion_rate; /* shards that are removed at the same time */
@@ -92,6 +96,7 @@ struct shard_file {
 struct shard_block {
     struct shard_ctx ctx;       /* the first member */
     struct inode *inode;        /* the inode of this context; a reference while in the list */
+    struct gfid base;           /* of the file; set at creation. The file's lock guards the fields below */
     struct cds_list_head link;  /* in the file's `dirty`, under the file's lock */
     bool is_dirty;
     uint64_t writes; /* number of writes; under the file's lock */
@@ -181,7 +186,7 @@ int shard_op_file(struct shard_op *o);
 /* Reads the size from the brick, to o->f and, unless NULL, *out. Returns 0 or -errno. */
 int shard_file_look(const struct shard_op *o, struct iatt *out);
 /* Reads the two xattrs. Returns false if the dict lacks the key or has nonsense. */
-bool shard_read_block_size(const struct dict *d, uint64_t *out);
+bool shard_read_block_size(const struct shard *s, const struct dict *d, uint64_t *out);
 bool shard_read_size(const struct dict *d, uint64_t *size, uint64_t *blocks);
 /* Writes the value of the xattr file-size, 32 bytes. */
 enum { SHARD_SIZE_BYTES = 32, SHARD_BLOCK_SIZE_BYTES = 8 };
@@ -248,6 +253,9 @@ int shard_blocks_remove(const struct shard_op *o, const struct gfid *gfid, uint6
 /* Removes all shards of the file that a listing of /.shard shows, from block `first` on. */
 int shard_blocks_remove_listed(const struct shard_op *o, const struct gfid *gfid, uint64_t first,
                                uint64_t *blocks);
+/* Sets *next to the number of the first block from `first` on that a listing of /.shard shows; UINT64_MAX:
+ * none. */
+int shard_block_next(const struct shard_op *o, uint64_t first, uint64_t *next);
 /* Above this number of blocks a removal goes by a listing. */
 enum { SHARD_BLOCKS_BY_NUMBER = 65536 };
 /* Calls fn for each name in the folder. fn returns 0 or -errno, which ends the walk. */

@@ -19,7 +19,6 @@
 #include "log/dump.h"
 #include "xlators/features/shard/shard-internal.h"
 
-#define SHARD_BLOCK_MAX (UINT64_C(4) << 40)
 #define SHARD_XATTR_PREFIX "trusted.glusterfs.shard."
 
 static const struct option shard_options[] = {

@@ -134,7 +134,7 @@ shard_marker_read(const struct shard_sweep_op *w, const char *name, uint64_t *si
     int ret = shard_call(&w->o, stk);
     uint64_t blocks;
 
-    if (ret >= 0 && (!shard_read_block_size(stk->reply.xdata, block_size) ||
+    if (ret >= 0 && (!shard_read_block_size(w->o.s, stk->reply.xdata, block_size) ||
                      !shard_read_size(stk->reply.xdata, size, &blocks)))
         ret = -ENODATA;
     if (stk)

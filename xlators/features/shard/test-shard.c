@@ -468,6 +468,110 @@ START_TEST(faults_lose_nothing)
 }
 END_TEST
 
+/* ---- lies of a brick, and large files -------------------------------------------------------- */
+
+static uint8_t lied_block_size[8];
+static const char *lied_name; /* of the shard whose gfid all shards get */
+
+static void
+lie_about_block_size(unsigned child, struct call_stack *stk, int *ret)
+{
+    (void)child;
+    if (*ret >= 0 && dict_has(stk->reply.xdata, DICT_KEY_SHARD_BLOCK_SIZE))
+        must(!dict_set_bytes(stk->reply.xdata, DICT_KEY_SHARD_BLOCK_SIZE, lied_block_size, 8));
+}
+
+static void
+lie_about_shard(unsigned child, struct call_stack *stk, int *ret)
+{
+    bool makes = stk->call.fop == FOP_mknod || stk->call.fop == FOP_lookup;
+    const char *name = makes && stk->call.loc.name ? stk->call.loc.name : "";
+    char path[64];
+
+    if (*ret < 0 || strlen(name) < GFID_TEXT_SIZE || !strchr(name, '.'))
+        return;
+    snprintf(path, sizeof path, "/.shard/%s", lied_name ? lied_name : name);
+    stk->reply.stat.gfid = store_find(&scene.store[child], path)->stat.gfid;
+}
+
+START_TEST(block_sizes_that_no_option_allows_are_refused)
+{
+    static const uint64_t sizes[] = {
+        0, 1, 15, 4096, (UINT64_C(4) << 20) - 1, (UINT64_C(4) << 40) + 1, INT64_MAX};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        scene_clear(1, false);
+        scene_begin(&features_shard_xlator, options);
+        memset(&args, 0, sizeof args);
+        ck_assert_int_eq(call_name(FOP_create, "f", NULL, 1), 0);
+        write_bytes("0123456789abcdef0123", 0, 20);
+        close_file();
+        scene_end();
+        scene_begin(&features_shard_xlator, options);
+        for (unsigned b = 0; b < 8; b++)
+            lied_block_size[b] = (uint8_t)(sizes[i] >> (56 - 8 * b));
+        scene.lie = lie_about_block_size;
+        ck_assert_int_eq(open_file("f"), 0);
+        ck_assert_int_eq(call_data(FOP_readv, 0, 20), -EIO);
+        args.bytes = old_bytes;
+        ck_assert_int_eq(call_data(FOP_writev, 0, 40), -EIO);
+        scene.lie = NULL;
+        close_file();
+        scene_end();
+    }
+}
+END_TEST
+
+/* Each file's lock guards the list of its shards, so a shard may be in the list of one file only. */
+START_TEST(one_shard_of_two_files_is_refused)
+{
+    char name[64];
+    struct gfid gfid = {.b = {0xcc, [15] = 1}};
+
+    scene_clear(1, false);
+    scene_begin(&features_shard_xlator, options);
+    memset(&args, 0, sizeof args);
+    ck_assert_int_eq(call_name(FOP_create, "f", NULL, 1), 0);
+    write_bytes("0123456789abcdef0123", 0, 20);
+    struct fd *first = fd_ref(scene.fd);
+    ck_assert_int_eq(call_name(FOP_create, "g", NULL, 2), 0);
+    snprintf(name, sizeof name, "%s.1", GFID(&gfid));
+    lied_name = name;
+    scene.lie = lie_about_shard;
+    args.bytes = new_bytes;
+    ck_assert_int_eq(call_data(FOP_writev, 0, 20), -EIO);
+    scene.lie = NULL;
+    lied_name = NULL;
+    fd_unref(scene.fd);
+    scene.fd = first;
+    write_bytes("0123456789abcdef0123", 0, 20);
+    ck_assert_int_eq(call_data(FOP_fsync, 0, 0), 0);
+    close_file();
+    scene_end();
+}
+END_TEST
+
+START_TEST(seek_in_a_huge_hole_asks_for_few_blocks)
+{
+    const uint64_t far = UINT64_C(1) << 44, end = INT64_MAX;
+
+    scene_clear(1, false);
+    scene_begin(&features_shard_xlator, options);
+    memset(&args, 0, sizeof args);
+    ck_assert_int_eq(call_name(FOP_create, "f", NULL, 1), 0);
+    write_bytes("0123456789abcdef", 0, 16);
+    write_bytes("0123456789abcdef", far, 16);
+    ck_assert_int_eq(call_data(FOP_ftruncate, end, 0), 0);
+    scene_arm(NULL, 0);
+    ck_assert_int_eq(call_data(FOP_seek, 16, 0), 0);
+    ck_assert_uint_eq(scene.next_offset, far);
+    ck_assert_int_eq(call_data(FOP_seek, far + 16, 0), -ENXIO);
+    ck_assert_uint_lt(scene.calls[0], 200);
+    close_file();
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -477,6 +581,9 @@ test_suite(void)
     tcase_set_timeout(c, 600);
     tcase_add_loop_test(c, random_changes_match_an_array, 0, 8);
     tcase_add_loop_test(c, faults_lose_nothing, 0, ACTS);
+    tcase_add_test(c, block_sizes_that_no_option_allows_are_refused);
+    tcase_add_test(c, one_shard_of_two_files_is_refused);
+    tcase_add_test(c, seek_in_a_huge_hole_asks_for_few_blocks);
     suite_add_tcase(s, c);
     return s;
 }
