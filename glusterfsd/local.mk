@@ -20,6 +20,8 @@ kilnd_SOURCES = \
 	mount/inside.h \
 	mount/inside.c \
 	mount/mount.c \
+	mount/mount-follow.c \
+	mount/mount-saved.c \
 	mount/place.c \
 	mount/records.c \
 	mount/option-table.c \

@@ -8,6 +8,9 @@ kiln_mount_SOURCES = \
 	mount/manual.c \
 	mount/mount.c \
 	mount/mount.h \
+	mount/mount-follow.c \
+	mount/mount-internal.h \
+	mount/mount-saved.c \
 	mount/option-table.c \
 	mount/option-table.h \
 	mount/options.c \
@@ -42,7 +45,7 @@ mount_test_helper_SOURCES = mount/test-helper.c mount/helper.c mount/helper.h mo
 mount_test_helper_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += mount/test-mount
-mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h mount/place.c mount/shared.c mount/shared.h mount/option-table.c
+mount_test_mount_SOURCES = mount/test-mount.c mount/mount.c mount/mount.h mount/mount-follow.c mount/mount-saved.c mount/place.c mount/shared.c mount/shared.h mount/option-table.c
 mount_test_mount_LDFLAGS = -Wl,--wrap=thread_start -Wl,--wrap=pthread_mutex_lock
 mount_test_mount_LDADD = $(TEST_LIBS)
 
