@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* client-internal: the insides of protocol/client.
  *
- *   client.c        the layer: options, the brick's coming and going, calls and replies
+ *   client.c        the layer: options, calls and replies
+ *   connection.c    start and stop, the brick's coming and going, its callbacks
  *   held-locks.c    the locks that it has granted
  *   late-release.c  RELEASEs that wait for a message to the brick
  *   remote-fd.c     the numbers that the brick has given to our fds, and fds opened anew after a loss
@@ -153,7 +154,14 @@ xl_verdict client_answer_saved(struct client *c, struct call_stack *stk);
 /* The brick has opened a file: restores what was saved with a saved file's fd. */
 void client_opened_again(struct client *c, struct call_stack *stk);
 
-/* client.c: counts an OPEN as done; after the last one fops are sent. */
+/* connection.c: counts an OPEN as done; after the last one fops are sent. */
 void client_reopened(struct client *c);
+/* Returns a new configuration by the options. NULL: connections are plain, or there is no memory. */
+struct tls_config *client_tls_of(const struct client_conf *conf);
+/* Functions of the layer's type. client_reconfigured() sets the timeouts and TLS of the connection; the other
+ * options are read at each call. */
+int client_start(struct xlator *xl);
+void client_reconfigured(struct xlator *xl, const void *old);
+void client_stop(struct xlator *xl);
 
 #endif

@@ -3,6 +3,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/protocol/client/client.c \
 	xlators/protocol/client/client-internal.h \
 	xlators/protocol/client/client.h \
+	xlators/protocol/client/connection.c \
 	xlators/protocol/client/held-locks.c \
 	xlators/protocol/client/late-release.c \
 	xlators/protocol/client/remote-fd.c \
