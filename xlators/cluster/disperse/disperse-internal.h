@@ -5,8 +5,8 @@
  *   disperse.c     the translator itself: options, child up and down events
  *   fan.c          calls of an operation to its children (xlators/cluster/fan.h), the reply to the caller
  *   answers.c      comparing and joining the replies of children
- *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second; versions,
- *                  sizes and dirty counters before and after
+ *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second
+ *   counters.c     versions, sizes and dirty counters on the bricks, before and after operations
  *   write.c        write, truncate, fallocate, discard      read.c       read, seek
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
  *   lookup.c       LOOKUP                                   readdir.c    listings
@@ -248,15 +248,8 @@ void ec_inode_free(struct ec_inode *ei);
 /* Joins the hold of the inode, or takes its lock, and prepares it for `needs`. Returns 0, and then
  * ec_leave() is due, or -errno. */
 int ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs);
-/* Records a change of the words `needs` that K children have made (`is_done`) or refused; of the children
- * that were `sent` it, `good` are in that group. An empty `good`: no group has K children. If a child fell
- * back, its lag is written to the others before this returns. */
-void ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent, child_set good,
-               bool is_done);
 /* Removes the user; keeps the lock for the next user, or ends the hold. */
 void ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u);
-/* Writes version and size, for flush and fsync, of a hold that the caller has joined. Returns 0 or -errno. */
-int ec_hold_write_back(struct ec_op *op, struct ec_hold *h);
 /* Returns the children with the newest fragments. */
 child_set ec_good(struct ec_hold *h);
 /* Takes children out of the good ones; the hold ends with its last user. */
@@ -286,6 +279,21 @@ void ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *doma
 /* Takes the locks that are free. Returns the locked children. */
 child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain,
                        const uint8_t owner[8], child_set on);
+
+/* ---- counters.c ------------------------------------------------------------------------------ */
+
+/* Sends the XATTROP before, for an operation that has joined the hold; waits while another user sends it.
+ * Returns 0 or -errno. */
+int ec_prepare(struct ec_op *op, struct ec_hold *h, unsigned needs);
+/* Records a change of the words `needs` that K children have made (`is_done`) or refused; of the children
+ * that were `sent` it, `good` are in that group. An empty `good`: no group has K children. If a child fell
+ * back, its lag is written to the others before this returns. */
+void ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent, child_set good,
+               bool is_done);
+/* Writes version and size, for flush and fsync, of a hold that the caller has joined. Returns 0 or -errno. */
+int ec_hold_write_back(struct ec_op *op, struct ec_hold *h);
+/* Sends the XATTROP at the end of the hold, which no user has any more. Returns 0 or -errno. */
+int ec_write_back_last(struct ec_op *op, struct ec_hold *h);
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/codec.c \
 	xlators/cluster/disperse/codec.h \
 	xlators/cluster/disperse/codec-kernel.h \
+	xlators/cluster/disperse/counters.c \
 	xlators/cluster/disperse/crawl.c \
 	xlators/cluster/disperse/crawl.h \
 	xlators/cluster/disperse/disperse.c \

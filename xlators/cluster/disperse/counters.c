@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* The counters of a hold, on the bricks: versions, size and dirty marks, changed by an XATTROP before the
+ * first operation that needs it, and by an XATTROP after. hold.c says why they change when they do, and which
+ * states the death of a mount or a brick between two of these calls leaves. */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "xlators/cluster/disperse/disperse-internal.h"
+
+enum { WORD_BYTES = 8, VERSION_STEP_MAX = 1 << 24 };
+
+/* ---- XATTROP --------------------------------------------------------------------------------- */
+
+/* Values to add; all zero asks for the present ones. */
+struct ec_delta {
+    struct ec_hold *h;
+    bool asks;          /* for version, size and configuration */
+    bool has_version, has_dirty, has_size;
+    uint64_t version[2], dirty[2], size; /* negative values in two's complement */
+};
+
+static int
+add_words(struct dict *d, const char *key, const uint64_t *words, unsigned count)
+{
+    unsigned char bytes[2 * WORD_BYTES];
+
+    for (unsigned w = 0; w < count; w++) {
+        uint64_t be = htobe64(words[w]);
+
+        memcpy(bytes + w * WORD_BYTES, &be, WORD_BYTES);
+    }
+    return dict_set_text(d, key, DICT_PTR, bytes, count * WORD_BYTES);
+}
+
+static int
+ec_fill_delta(struct call_stack *stk, const struct ec_delta *x, bool is_file)
+{
+    static const uint64_t zeros[2];
+    struct dict *d = stk->call.dict = dict_new(&stk->arena);
+    int err = d ? 0 : -ENOMEM;
+
+    if (!err && (x->asks || x->has_version))
+        err = add_words(d, "trusted.ec.version", x->version, 2);
+    if (!err && is_file && (x->asks || x->has_size))
+        err = add_words(d, "trusted.ec.size", &x->size, 1);
+    if (!err && is_file && x->asks)
+        err = add_words(d, "trusted.ec.config", zeros, 1);
+    if (!err && x->has_dirty)
+        err = add_words(d, "trusted.ec.dirty", x->dirty, 2);
+    if (!err && is_file && x->asks)
+        err = call_xdata(stk) ? dict_set_int(stk->call.xdata, DICT_KEY_GET_SIZE, 1) : -ENOMEM;
+    return err;
+}
+
+static struct call_stack *
+delta_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
+{
+    const struct ec_delta *x = arg;
+    struct ec_hold *h = x->h;
+    struct fd *fd = h->file ? ec_fd_child(h->file, i) : NULL;
+    struct call_stack *stk = ec_call(op, fd ? FOP_fxattrop : FOP_xattrop, i, is_spare, h->inode, h->file);
+
+    if (!stk)
+        return NULL;
+    stk->caller.uid = stk->caller.gid = 0;
+    stk->call.flags = 1; /* add arrays of 64 bits */
+    if (!ec_fill_delta(stk, x, S_ISREG(h->inode->type)))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
+/* ---- before an operation --------------------------------------------------------------------- */
+
+static struct call_stack *
+mend_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
+{
+    const struct ec_hold *h = arg;
+    struct call_stack *stk = ec_call(op, FOP_truncate, i, is_spare, h->inode, NULL);
+
+    if (!stk)
+        return NULL;
+    stk->caller.uid = stk->caller.gid = 0;
+    stk->call.offset = fragment_length(op->d, h->stored_size);
+    return stk;
+}
+
+/* Fragments longer than the size says, with a dirty mark on all children: a client died after an extending
+ * write. Bytes behind the size would come back to life at the next extension. Failure leaves them. */
+static void
+mend_lengths(struct ec_op *op, struct ec_hold *h, const struct fan *info, child_set good, uint64_t own_mark)
+{
+    const struct call_stack *first = info->stk[child_first(good)];
+    uint64_t dirty[2];
+    int64_t length = 0;
+    struct fan f;
+
+    ec_get_words(first->reply.dict, "trusted.ec.dirty", dirty);
+    if (!S_ISREG(h->inode->type) || good != op->d->all || dirty[WORD_DATA] <= own_mark ||
+        dict_get_int(first->reply.xdata, DICT_KEY_GET_SIZE, &length) ||
+        (uint64_t)length <= fragment_length(op->d, h->stored_size))
+        return;
+    log_event(LOG_INFO, op->d->xl, "disperse-length-mended",
+              "%s: a client died before it recorded a new size: cut to %llu bytes", GFID(&h->inode->gfid),
+              (unsigned long long)h->stored_size);
+    if (ec_ask(&f, op, good, mend_make, h))
+        return;
+    ec_blame(h, f.sent & ~fan_done(&f));
+    fan_end(&f);
+}
+
+/* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
+static int
+take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
+{
+    uint64_t size[2];
+    int ret;
+    child_set good = answers_judge(op, f, false, &ret);
+
+    h->is_split = ret == -EIO && children_count(fan_done(f)) > op->d->data;
+    if (ret < 0)
+        return ret == -EIO ? answers_too_few(op, f) : ret;
+    const struct dict *d = f->stk[child_first(good)]->reply.dict;
+    if (S_ISREG(h->inode->type)) {
+        const struct dict_pair *config = dict_find_text(d, "trusted.ec.config");
+
+        if (!config || config->len != sizeof op->d->config || config->type == DICT_INT ||
+            memcmp(config->v.bytes, op->d->config, sizeof op->d->config) != 0) {
+            log_event(LOG_ERROR, op->d->xl, "disperse-config", "%s: trusted.ec.config is not that of %u+%u",
+                      GFID(&h->inode->gfid), op->d->data, op->d->redundancy);
+            return -EIO;
+        }
+    }
+    ec_get_words(d, "trusted.ec.version", h->version);
+    ec_get_words(d, "trusted.ec.size", size);
+    if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
+        return -EIO; /* K children that are being healed, or a size of no file */
+    h->stored_size = h->size = size[0];
+    ec_blame(h, f->sent & ~good);
+    return 0;
+}
+
+/* Returns a difference of versions that no other change has: a child whose version rose by another change,
+ * or by the attempt of a mount that died, never has the version of this change by accident. */
+static uint64_t
+version_step(void)
+{
+    struct gfid drawn;
+    uint32_t word;
+
+    gfid_random(&drawn);
+    memcpy(&word, drawn.b, sizeof word);
+    return 1 + word % VERSION_STEP_MAX;
+}
+
+/* Returns the children that are not good, and whose lag no version of the good ones tells yet. */
+static child_set
+unrecorded_locked(const struct ec_hold *h, unsigned w)
+{
+    return h->ei->d->all & ~h->good & ~h->recorded[w];
+}
+
+/* Chooses the values of the XATTROP before. A question goes alone while a child is missing: the replies tell
+ * which of the others are good, and only their versions may rise. */
+static void
+fill_before(struct ec_hold *h, unsigned needs, struct ec_delta *x)
+{
+    bool marks[2] = {needs & COUNTS_DATA, needs & (COUNTS_DATA | COUNTS_METADATA)};
+    uint64_t step = version_step();
+
+    *x = (struct ec_delta){.h = h, .asks = needs & NEEDS_INFO && !h->has_info};
+    pthread_mutex_lock(&h->ei->lock);
+    bool only_asks = x->asks && h->good != h->ei->d->all;
+    for (unsigned w = 0; w < 2 && !only_asks; w++) {
+        x->dirty[w] = marks[w] && !h->is_dirty[w];
+        x->version[w] = marks[w] && unrecorded_locked(h, w) ? step : 0;
+        x->has_dirty |= x->dirty[w] != 0;
+        x->has_version |= x->version[w] != 0;
+    }
+    pthread_mutex_unlock(&h->ei->lock);
+}
+
+/* Sends the XATTROP before: asks for version and size, or sets dirty marks and raises versions, or asks and
+ * sets marks. Returns 0 or -errno. */
+static int
+prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
+{
+    child_set good = ec_good(h);
+    struct ec_delta x;
+    struct fan f;
+    int err = 0;
+
+    fill_before(h, needs, &x);
+    if (!x.asks && !x.has_dirty && !x.has_version)
+        return 0;
+    if (ec_ask(&f, op, good, delta_make, &x))
+        return -ENOMEM;
+    if (x.asks) {
+        err = take_info(op, h, &f);
+    } else {
+        child_set done = fan_done(&f);
+
+        ec_blame(h, f.sent & ~done);
+        if (children_count(done) < op->d->data)
+            err = answers_too_few(op, &f);
+    }
+    for (unsigned w = 0; w < 2; w++)
+        h->is_dirty[w] |= fan_done(&f) && x.dirty[w];
+    for (unsigned w = 0; w < 2; w++) {
+        h->recorded[w] |= !err && x.version[w] ? op->d->all & ~good : 0;
+        h->version[w] += err ? 0 : x.version[w];
+    }
+    if (!err && x.asks) {
+        h->has_info = true;
+        if (x.dirty[WORD_DATA])
+            mend_lengths(op, h, &f, ec_good(h), x.dirty[WORD_DATA]);
+    }
+    fan_end(&f);
+    return err;
+}
+
+/* Returns the needs that want an XATTROP before. MUST_MARK: data is always marked. */
+static unsigned
+missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    bool is_whole = h->good == d->all && conf->is_optimistic;
+    unsigned missing = h->has_info ? 0 : needs & NEEDS_INFO;
+
+    if (is_whole && !(needs & MUST_MARK))
+        return missing;
+    if (needs & COUNTS_DATA && (!h->is_dirty[WORD_DATA] || unrecorded_locked(h, WORD_DATA)))
+        missing |= COUNTS_DATA;
+    if (needs & (COUNTS_DATA | COUNTS_METADATA) &&
+        (!h->is_dirty[WORD_METADATA] || unrecorded_locked(h, WORD_METADATA)))
+        missing |= COUNTS_METADATA;
+    return missing;
+}
+
+static void
+resume_users(struct cds_list_head *list)
+{
+    struct ec_user *u, *next;
+
+    cds_list_for_each_entry_safe(u, next, list, link)
+    {
+        struct coroutine *self = u->self;
+
+        cds_list_del(&u->link);
+        coroutine_resume(self);
+    }
+}
+
+/* A user waits in `preparing` in a record of its own, because its `link` is in `users`. */
+int
+ec_prepare(struct ec_op *op, struct ec_hold *h, unsigned needs)
+{
+    struct ec_inode *ei = h->ei;
+    int err = 0;
+
+    for (;;) {
+        struct ec_user waiter = {.self = coroutine_self()};
+        CDS_LIST_HEAD(woken);
+
+        pthread_mutex_lock(&ei->lock);
+        unsigned missing = missing_needs(op->d, h, needs);
+        bool waits = missing && h->is_busy;
+        if (waits)
+            cds_list_add_tail(&waiter.link, &h->preparing);
+        else if (missing)
+            h->is_busy = true;
+        pthread_mutex_unlock(&ei->lock);
+        if (waits) {
+            coroutine_yield();
+            continue;
+        }
+        if (!missing)
+            return 0;
+        err = prepare_now(op, h, missing);
+        pthread_mutex_lock(&ei->lock);
+        h->is_busy = false;
+        h->must_end |= err != 0;
+        cds_list_splice(&h->preparing, &woken);
+        CDS_INIT_LIST_HEAD(&h->preparing);
+        pthread_mutex_unlock(&ei->lock);
+        resume_users(&woken);
+        if (err)
+            return err;
+        /* again: children that turned out to be behind make a mark necessary */
+    }
+}
+
+/* ---- after an operation ---------------------------------------------------------------------- */
+
+static bool
+ec_is_zero(const struct ec_delta *x)
+{
+    return !(x->version[0] | x->version[1] | x->dirty[0] | x->dirty[1] | x->size);
+}
+
+/* Returns whether all children say that the object does not exist. */
+static bool
+ec_is_gone(const struct fan *f)
+{
+    for_each_child (i, f->sent) {
+        if (f->ret[i] != -ENOENT && f->ret[i] != -ESTALE)
+            return false;
+    }
+    return true;
+}
+
+/* Sends the XATTROP after. Returns 0 or -errno. */
+static int
+send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
+{
+    child_set good = ec_good(h);
+    struct fan f;
+
+    x->has_version = x->version[0] | x->version[1];
+    x->has_dirty = x->dirty[0] | x->dirty[1];
+    x->has_size = x->size;
+    if (ec_is_zero(x))
+        return 0;
+    if (children_count(good) < op->d->data)
+        return -EIO; /* no group of K would have the new values */
+    ec_insist(&f, op, good, delta_make, x);
+    child_set done = fan_done(&f);
+    bool is_removed = ec_is_gone(&f);
+    fan_end(&f);
+    if (is_removed)
+        return 0; /* the object has no name and no open file any more, and nothing is left to record */
+    ec_blame(h, good & ~done);
+    return children_count(done) < op->d->data ? -EIO : 0;
+}
+
+/* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
+ * that is behind from the good ones, or if it has never risen: an XATTROP that reaches some children only,
+ * because the mount dies, leaves no K equal versions. */
+static void
+take_deltas(struct ec_hold *h, struct ec_delta *x)
+{
+    uint64_t step = version_step();
+
+    pthread_mutex_lock(&h->ei->lock);
+    bool is_whole = h->good == h->ei->d->all;
+    for (unsigned w = 0; w < 2; w++) {
+        bool rises = is_whole ? !h->has_info || !h->version[w] : unrecorded_locked(h, w);
+
+        x->version[w] = rises && h->is_unraised[w] ? step : 0;
+        h->version[w] += x->version[w];
+        h->recorded[w] |= x->version[w] ? unrecorded_locked(h, w) : 0;
+        h->is_unraised[w] = false;
+    }
+    x->size = h->size - h->stored_size;
+    h->stored_size = h->size;
+    pthread_mutex_unlock(&h->ei->lock);
+}
+
+int
+ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
+{
+    struct ec_delta x = {.h = h};
+
+    take_deltas(h, &x);
+    int err = send_delta(op, h, &x);
+    pthread_mutex_lock(&h->ei->lock);
+    h->post_err = h->post_err ? h->post_err : err;
+    err = h->post_err;
+    pthread_mutex_unlock(&h->ei->lock);
+    return err;
+}
+
+int
+ec_write_back_last(struct ec_op *op, struct ec_hold *h)
+{
+    bool is_whole = h->good == op->d->all && atomic_load(&op->d->up) == op->d->all && !h->is_torn;
+    struct ec_delta x = {.h = h};
+
+    take_deltas(h, &x);
+    for (unsigned w = 0; w < 2; w++) {
+        if (is_whole)
+            x.dirty[w] = h->is_dirty[w] ? (uint64_t)-1 : 0;
+        else
+            x.dirty[w] = !h->is_dirty[w] && h->has_changed[w];
+    }
+    int err = send_delta(op, h, &x);
+    return h->post_err ? h->post_err : err;
+}
+
+void
+ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set sent, child_set good, bool is_done)
+{
+    struct ec_hold *h = ec_hold_of(op->d, inode);
+    child_set odd = good ? sent & ~good : 0;
+    bool counts = is_done || odd;
+
+    pthread_mutex_lock(&h->ei->lock);
+    h->is_torn |= !good;
+    h->good &= ~odd;
+    h->must_end |= odd || !good;
+    h->is_unraised[WORD_DATA] |= counts && needs & COUNTS_DATA;
+    h->is_unraised[WORD_METADATA] |= counts && needs & (COUNTS_DATA | COUNTS_METADATA);
+    for (unsigned w = 0; w < 2; w++)
+        h->has_changed[w] |= h->is_unraised[w];
+    bool records = false;
+    for (unsigned w = 0; w < 2; w++)
+        records |= counts && h->is_unraised[w] && h->good != op->d->all && unrecorded_locked(h, w);
+    pthread_mutex_unlock(&h->ei->lock);
+    if (records)
+        (void)ec_hold_write_back(op, h); /* its error is kept for FLUSH and FSYNC */
+}
