@@ -18,7 +18,7 @@
 #include "rpc/transport/tls-config.h"
 #include "rpc/transport/transport.h"
 
-enum { ENGINE_WORKERS = 4 }; /* more come while these are busy */
+enum { ENGINE_WORKERS = 4 }; /* more threads start while these are busy */
 
 static pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic pid_t started_by; /* 0: not started; written under the lock */
@@ -34,7 +34,7 @@ static void
 engine_pool_message(int level, const char *text)
 {
     (void)level; /* messages are about misuse and lack of memory */
-    log_event(LOG_ERROR, NULL, "gfapi-pools", "%s", text);
+    log_event(LOG_ERROR, NULL, "gfapi-pools", "memory pools: %s", text);
 }
 
 static int

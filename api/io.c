@@ -199,7 +199,7 @@ io_invalid(int err)
 
 /* Fills in the size of the buffers. Returns 0, or -1 with errno. */
 static int64_t
-take_iov(struct io_request *q, const struct iovec *iov, int count)
+set_request_iov(struct io_request *q, const struct iovec *iov, int count)
 {
     q->iov = iov;
     q->iov_count = count;
@@ -239,7 +239,7 @@ is_open_for(const struct glfs_fd *fd, enum fop fop)
 /* ---- synchronous ----------------------------------------------------------------------------- */
 
 static void
-give_attributes(const struct io_request *q, struct glfs_stat *before, struct glfs_stat *after)
+copy_attributes_out(const struct io_request *q, struct glfs_stat *before, struct glfs_stat *after)
 {
     api_statx_of(q->fd->fs, &q->before, before);
     api_statx_of(q->fd->fs, &q->after, after);
@@ -253,18 +253,18 @@ transfer_at(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int count
 
     if (offset < 0)
         return io_invalid(EINVAL);
-    if (!is_open_for(fd, fop) || take_iov(&q, iov, count) < 0)
+    if (!is_open_for(fd, fop) || set_request_iov(&q, iov, count) < 0)
         return -1;
     ssize_t n = request_run_on(&q.r, fd, transfer_go);
 
     if (n >= 0)
-        give_attributes(&q, before, after);
+        copy_attributes_out(&q, before, after);
     return n;
 }
 
 /* After an append the position is the end of the file. */
 static ssize_t
-transfer_here(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int count)
+transfer_at_position(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int count)
 {
     struct glfs_stat after = {0};
 
@@ -290,7 +290,7 @@ GFAPI ssize_t
 glfs_read(struct glfs_fd *fd, void *bytes, size_t size, int flags)
 {
     (void)flags;
-    return transfer_here(fd, FOP_readv, &(struct iovec){bytes, size}, 1);
+    return transfer_at_position(fd, FOP_readv, &(struct iovec){bytes, size}, 1);
 }
 
 GFAPI ssize_t
@@ -299,21 +299,21 @@ glfs_write(struct glfs_fd *fd, const void *bytes, size_t size, int flags)
     const struct iovec iov = buffer_of(bytes, size);
 
     (void)flags;
-    return transfer_here(fd, FOP_writev, &iov, 1);
+    return transfer_at_position(fd, FOP_writev, &iov, 1);
 }
 
 GFAPI ssize_t
 glfs_readv(struct glfs_fd *fd, const struct iovec *iov, int count, int flags)
 {
     (void)flags;
-    return transfer_here(fd, FOP_readv, iov, count);
+    return transfer_at_position(fd, FOP_readv, iov, count);
 }
 
 GFAPI ssize_t
 glfs_writev(struct glfs_fd *fd, const struct iovec *iov, int count, int flags)
 {
     (void)flags;
-    return transfer_here(fd, FOP_writev, iov, count);
+    return transfer_at_position(fd, FOP_writev, iov, count);
 }
 
 GFAPI ssize_t
@@ -371,7 +371,7 @@ change_range(struct glfs_fd *fd, enum fop fop, off_t offset, off_t size, uint32_
     int ret = (int)request_run_on(&q.r, fd, range_go);
 
     if (ret >= 0)
-        give_attributes(&q, before, after);
+        copy_attributes_out(&q, before, after);
     return ret;
 }
 
@@ -514,7 +514,7 @@ io_deliver(struct request *r)
     bool has_before = r->ret >= 0 && q->before.mode, has_after = r->ret >= 0 && q->after.mode;
     ssize_t ret = r->ret < 0 ? -1 : r->ret;
 
-    give_attributes(q, &before, &after);
+    copy_attributes_out(q, &before, &after);
     errno = r->ret < 0 ? (int)-r->ret : 0;
     if (q->fn)
         q->fn(q->fd, ret, has_before ? &before : NULL, has_after ? &after : NULL, q->data);
@@ -567,7 +567,7 @@ transfer_async(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, int co
 
     if (!q)
         return -1;
-    if (take_iov(q, iov, count) < 0 || (!is_here && offset < 0)) {
+    if (set_request_iov(q, iov, count) < 0 || (!is_here && offset < 0)) {
         free(q);
         return (int)io_invalid(EINVAL);
     }

@@ -23,7 +23,7 @@ object_of(struct glfs *fs, const struct iatt *a)
 
 /* Returns a new object, and its attributes. */
 static struct glfs_object *
-give_object(struct glfs *fs, const struct iatt *a, struct stat *st)
+new_object(struct glfs *fs, const struct iatt *a, struct stat *st)
 {
     struct glfs_object *o = malloc(sizeof *o);
 
@@ -83,7 +83,7 @@ glfs_h_create_from_handle(struct glfs *fs, unsigned char *handle, int size, stru
         errno = EINVAL;
         return NULL;
     }
-    return api_stat_path(fs, &o, NULL, 0, &a) < 0 ? NULL : give_object(fs, &a, st);
+    return api_stat_path(fs, &o, NULL, 0, &a) < 0 ? NULL : new_object(fs, &a, st);
 }
 
 GFAPI struct glfs_object *
@@ -114,7 +114,7 @@ glfs_h_lookupat(struct glfs *fs, struct glfs_object *dir, const char *path, stru
         errno = EINVAL;
         return NULL;
     }
-    return api_stat_path(fs, dir, path, follow ? PLACE_FOLLOW : 0, &a) < 0 ? NULL : give_object(fs, &a, st);
+    return api_stat_path(fs, dir, path, follow ? PLACE_FOLLOW : 0, &a) < 0 ? NULL : new_object(fs, &a, st);
 }
 
 GFAPI struct glfs_object *
@@ -131,7 +131,7 @@ make_object(struct glfs *fs, const struct glfs_object *dir, enum fop fop, const 
 
     if (!has_name(dir, name) || api_make(fs, dir, fop, name, target, mode, rdev, &a) < 0)
         return NULL;
-    return give_object(fs, &a, st);
+    return new_object(fs, &a, st);
 }
 
 GFAPI struct glfs_object *
@@ -166,7 +166,7 @@ glfs_h_creat_open(struct glfs *fs, struct glfs_object *dir, const char *name, in
     }
     /* NFS-Ganesha creates with no flags, then writes, and relies on EEXIST for an existing file */
     *out_fd = api_open(fs, dir, name, flags ? flags : O_RDWR | O_EXCL, mode, true, &a);
-    struct glfs_object *o = *out_fd ? give_object(fs, &a, st) : NULL;
+    struct glfs_object *o = *out_fd ? new_object(fs, &a, st) : NULL;
 
     if (*out_fd && !o) {
         (void)glfs_close(*out_fd);

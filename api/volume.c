@@ -306,7 +306,7 @@ volume_parse_text(struct glfs *fs, const char *text, size_t bytes)
     pthread_mutex_unlock(&fs->lock);
     if (!err)
         return v;
-    log_event(LOG_ERROR, NULL, "gfapi-volfile", "volume %s: %s", fs->volume,
+    log_event(LOG_ERROR, NULL, "gfapi-volfile", "the volfile of volume %s is refused: %s", fs->volume,
               err == -EEXIST ? "the volfile has a layer named " CLIENT_HARD_NAME ", the library's own"
                              : error);
     volfile_free(v);
@@ -455,7 +455,8 @@ make_volume_graph(struct glfs *fs)
     fs->digest = volfile_digest(v);
     struct graph *g = graph_new(client_type_find, v, fs->volume, error, sizeof error);
     if (!g) {
-        log_event(LOG_ERROR, NULL, "gfapi-graph", "volume %s: %s", fs->volume, error);
+        log_event(LOG_ERROR, NULL, "gfapi-graph", "the volfile of volume %s cannot be used: %s", fs->volume,
+                  error);
         return -EINVAL;
     }
     client_volume_log_left_out(g, fs->volume);

@@ -76,7 +76,7 @@ is_name_listed(const struct request *r, const struct dict_pair *p)
 
 /* Copies the value, or returns its size if the program gave no buffer. */
 static int64_t
-give_bytes(struct xattr_request *q, const void *bytes, size_t size)
+copy_bytes_out(struct xattr_request *q, const void *bytes, size_t size)
 {
     if (q->size && size > q->size)
         return -ERANGE;
@@ -86,21 +86,21 @@ give_bytes(struct xattr_request *q, const void *bytes, size_t size)
 }
 
 static int64_t
-give_value(struct xattr_request *q, const struct call_stack *stk)
+copy_value_out(struct xattr_request *q, const struct call_stack *stk)
 {
     const struct dict_pair *p = dict_find_text(stk->reply.dict, q->name);
 
     if (!p)
         return -ENODATA;
     if (p->type == DICT_GFID)
-        return give_bytes(q, &p->v.gfid, sizeof p->v.gfid);
+        return copy_bytes_out(q, &p->v.gfid, sizeof p->v.gfid);
     if (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED)
-        return give_bytes(q, p->v.bytes, p->len);
+        return copy_bytes_out(q, p->v.bytes, p->len);
     return -EIO;
 }
 
 static int64_t
-give_names(struct xattr_request *q, const struct call_stack *stk)
+copy_names_out(struct xattr_request *q, const struct call_stack *stk)
 {
     size_t size = 0;
     char *at = q->out;
@@ -143,7 +143,7 @@ xattr_wind(struct xattr_request *q, struct call_stack *stk)
     if (!ret)
         ret = request_wind(&q->r, stk);
     if (ret >= 0)
-        ret = q->fop != FOP_getxattr ? 0 : q->name ? give_value(q, stk) : give_names(q, stk);
+        ret = q->fop != FOP_getxattr ? 0 : q->name ? copy_value_out(q, stk) : copy_names_out(q, stk);
     if (stk)
         call_stack_free(stk);
     return ret;

@@ -292,7 +292,7 @@ attach(struct rpc_request *req)
         return;
     if (!*error)
         snprintf(error, sizeof error, "%s: %s", call.name, strerror(-err));
-    log_event(LOG_ERROR, NULL, "brick-op-attach-file", "%s", error);
+    log_event(LOG_ERROR, NULL, "brick-op-attach-file", "no brick is attached: %s", error);
     reply(req, err, NULL, error);
 }
 

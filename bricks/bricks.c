@@ -249,7 +249,7 @@ watch(struct graph *g, const struct layer_event *e)
 
 /* The caller has the brick. No client finds the brick any more; all its objects are freed. */
 static void
-take_down(struct brick *b)
+brick_shut_down(struct brick *b)
 {
     struct graph *g = b->graph;
 
@@ -316,7 +316,7 @@ replace(struct brick *b, struct volfile *v, const struct volfile_digest *digest,
     if (!g)
         return -EINVAL;
     if (b->graph)
-        take_down(b);
+        brick_shut_down(b);
     b->digest = *digest;
     return publish(b, g, error, size);
 }
@@ -414,7 +414,7 @@ bricks_detach(const char *name)
         return -ENOENT;
     bool is_there = b->graph != NULL;
     if (is_there)
-        take_down(b);
+        brick_shut_down(b);
     release(b);
     return is_there ? 0 : -ENOENT;
 }
@@ -499,7 +499,7 @@ detach_failed(const char *name)
     if (is_failed && hooks.failed)
         hooks.failed(name);
     if (is_failed)
-        take_down(b);
+        brick_shut_down(b);
     pthread_mutex_lock(&lock);
     if (b)
         release_locked(b);
@@ -511,7 +511,7 @@ detach_failed(const char *name)
 }
 
 static struct volfile *
-take_volfile(struct job *j)
+job_release_volfile(struct job *j)
 {
     struct volfile *v = j->volfile;
 
@@ -527,18 +527,18 @@ run(struct job *j)
 
     switch (j->kind) {
     case JOB_ATTACH:
-        err = j->volfile ? bricks_attach_volfile(take_volfile(j), j->name, false, error, sizeof error)
+        err = j->volfile ? bricks_attach_volfile(job_release_volfile(j), j->name, false, error, sizeof error)
                          : bricks_attach(j->path, j->name, false, error, sizeof error);
         break;
     case JOB_DETACH:
         err = bricks_detach(j->name);
         break;
     case JOB_RECONFIGURE:
-        err = j->volfile ? bricks_reconfigure_volfile(j->name, take_volfile(j), error, sizeof error)
+        err = j->volfile ? bricks_reconfigure_volfile(j->name, job_release_volfile(j), error, sizeof error)
                          : bricks_reconfigure(j->name, j->path, error, sizeof error);
         break;
     case JOB_FOLLOW:
-        err = bricks_follow_volfile(j->name, take_volfile(j), error, sizeof error);
+        err = bricks_follow_volfile(j->name, job_release_volfile(j), error, sizeof error);
         break;
     case JOB_WORK:
         break;
@@ -588,7 +588,7 @@ enter_job(struct job *j)
 }
 
 static void
-leave_job(struct job *j)
+job_end_turn(struct job *j)
 {
     pthread_mutex_lock(&lock);
     jobs--;
@@ -607,7 +607,7 @@ job_thread(void *arg)
     await_turn(j);
     run(j);
     rcu_unregister_thread();
-    leave_job(j);
+    job_end_turn(j);
     job_free(j);
     return NULL;
 }
@@ -631,7 +631,7 @@ post(int kind, const char *path, struct volfile *v, const char *name, bricks_don
     }
     int err = enter_job(j) ? 0 : -ESHUTDOWN;
     if (!err && (err = thread_start(job_thread, j)))
-        leave_job(j);
+        job_end_turn(j);
     if (err)
         job_free(j);
     return err;
@@ -659,7 +659,7 @@ static void
 time_is_up(struct timer *t)
 {
     struct brick *b = caa_container_of(t, struct brick, timer);
-    /* take_down() waits for this timer before the brick can go. */
+    /* brick_shut_down() waits for this timer before the brick can go. */
     int err = post(JOB_FAILED, NULL, NULL, b->name, NULL, NULL);
 
     if (!err || err == -ESHUTDOWN)
@@ -788,7 +788,7 @@ bricks_detach_all(void)
         b->is_busy = true;
         pthread_mutex_unlock(&lock);
         if (b->graph)
-            take_down(b);
+            brick_shut_down(b);
         pthread_mutex_lock(&lock);
         release_locked(b);
     }

@@ -87,7 +87,7 @@ count_clients(struct brick_figures *b)
 }
 
 static void
-take_unbuilt(const struct unbuilt_feature *f, void *arg)
+add_unbuilt_feature(const struct unbuilt_feature *f, void *arg)
 {
     struct brick_figures *b = arg;
 
@@ -96,7 +96,7 @@ take_unbuilt(const struct unbuilt_feature *f, void *arg)
 }
 
 static void
-take_brick(struct graph *g, void *arg)
+read_brick_figures(struct graph *g, void *arg)
 {
     struct taking *t = arg;
     struct inode_table_stats inodes;
@@ -123,7 +123,7 @@ take_brick(struct graph *g, void *arg)
     for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
         b->is_used |= b->counts.calls[fop] > 0;
     count_clients(b);
-    graph_each_unbuilt(g, take_unbuilt, b);
+    graph_each_unbuilt(g, add_unbuilt_feature, b);
     inode_table_stats(g->inodes, &inodes);
     b->inodes = inodes.inodes;
 }
@@ -241,7 +241,7 @@ pool_line(void *arg, const char *key, const char *value)
 
 /* False: no memory. */
 static bool
-take_pools(struct figures *f)
+read_pool_figures(struct figures *f)
 {
     struct pool_lines lines = {.f = f, .brick_of = calloc(MEM_OWNER_MAX + 1, sizeof *lines.brick_of)};
 
@@ -267,7 +267,7 @@ now_of(clockid_t clock)
 
 /* A figure that the kernel does not tell stays 0. */
 static void
-take_process(struct figures *f)
+read_process_figures(struct figures *f)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the two files */
     static struct procfs memory = PROCFS_FILE("/proc/self/statm"), state = PROCFS_FILE("/proc/self/stat");
@@ -329,17 +329,17 @@ figures_take(bool with_pools)
     if (!f)
         return NULL;
     bricks_states(&f->states);
-    if (!bricks_each(take_brick, &taking) || taking.is_short || !mark_disks(f)) {
+    if (!bricks_each(read_brick_figures, &taking) || taking.is_short || !mark_disks(f)) {
         figures_free(f);
         return NULL;
     }
-    if (with_pools && !take_pools(f)) {
+    if (with_pools && !read_pool_figures(f)) {
         figures_free(f);
         return NULL;
     }
     worker_stats(&f->workers);
     transport_stats(&f->transport);
-    take_process(f);
+    read_process_figures(f);
     return f;
 }
 

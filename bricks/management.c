@@ -117,7 +117,7 @@ management_add(const char *brick, const char *id)
 
 /* Takes the brick out of the list. NULL: no such brick. */
 static struct managed *
-take_out(const char *brick, bool *is_last)
+remove_managed(const char *brick, bool *is_last)
 {
     pthread_mutex_lock(&m.lock);
     struct managed *b = find_locked(brick);
@@ -164,7 +164,7 @@ management_not_attached(const char *brick, bool is_served)
     } else if (was_there_before(brick)) {
         (void)management_remove(brick, &is_last);
     } else {
-        struct managed *b = take_out(brick, &is_last);
+        struct managed *b = remove_managed(brick, &is_last);
 
         if (b)
             free_managed(b);
@@ -259,7 +259,7 @@ sign_out(const char *brick)
 bool
 management_remove(const char *brick, bool *is_last)
 {
-    struct managed *b = take_out(brick, is_last);
+    struct managed *b = remove_managed(brick, is_last);
 
     if (!b)
         return false;

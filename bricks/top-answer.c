@@ -88,7 +88,7 @@ sample_bricks(struct top_sample *s, const struct figures *f, struct histogram *h
 
 /* False: no memory. */
 static bool
-take_sample(struct top_sample *s)
+read_sample(struct top_sample *s)
 {
     struct figures *f = figures_take(false);
     struct histogram *h = calloc(1, sizeof *h);
@@ -494,7 +494,7 @@ top_answer(const struct http_request *req, struct http_answer *answer)
         return;
     }
     if (ms)
-        is_well = take_sample(&before);
+        is_well = read_sample(&before);
     if (is_well && ms && !http_pause((unsigned)ms)) {
         http_fail(answer, 503, "kilnd ends");
         top_sample_free(&before);
@@ -511,7 +511,7 @@ top_text(unsigned ms, size_t slow)
 {
     struct http_answer answer = {0};
     struct top_sample before = {0};
-    bool is_well = (!ms || (take_sample(&before) && http_pause(ms))) &&
+    bool is_well = (!ms || (read_sample(&before) && http_pause(ms))) &&
                    answer_since(ms ? &before : NULL, &answer, slow);
 
     top_sample_free(&before);

@@ -339,7 +339,7 @@ upgrade_figures(struct upgrade_figures *out)
 
 /* ---- the check of the new program ------------------------------------------------------------ */
 
-/* Reads the output of the child, for a while. */
+/* Reads the output of the child until its end, or until the child has printed nothing for CHECK_MS. */
 static void
 read_answer(int fd, char *to, size_t size)
 {

@@ -81,9 +81,10 @@ int upgrade_ask(const char *program, char *error, size_t error_size);
 void upgrade_run(void);
 
 struct upgrade_figures {
-    unsigned count; /* of programs that this process has run before */
-    unsigned connections, files, lost_clients, mounts, lost_mounts, stall_ms; /* of the last upgrade */
-    char error[256]; /* of the last attempt that failed in this program; "": none */
+    unsigned count; /* number of programs that this process has run before the present one */
+    /* figures of the last upgrade */
+    unsigned connections, files, lost_clients, mounts, lost_mounts, stall_ms;
+    char error[256]; /* reason of the last attempt that failed in this program; "": none */
 };
 /* Any thread. */
 void upgrade_figures(struct upgrade_figures *out);

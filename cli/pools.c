@@ -21,7 +21,7 @@ struct request {
 
 /* Reads the request from the command line. Returns 0 or an exit status. */
 static int
-take_words(const struct verb *v, int argc, char **argv, struct request *r)
+parse_pools_words(const struct verb *v, int argc, char **argv, struct request *r)
 {
     int at = 0;
 
@@ -214,7 +214,7 @@ pools(const struct verb *v, int argc, char **argv)
 {
     struct request r = {0};
     json_t *answer = NULL;
-    int status = take_words(v, argc, argv, &r);
+    int status = parse_pools_words(v, argc, argv, &r);
 
     if (!status)
         status = r.dir ? ask_mount(&r, &answer) : ask_kilnd(&r, &answer);

@@ -245,7 +245,7 @@ default_folder(void)
     return access(FOLDER_10, F_OK) == 0 ? FOLDER_10 : FOLDER_11;
 }
 
-/* Makes the files of the default folder known in the other folder, if both are there. */
+/* Links the files of the default folder into the other folder, if both folders exist. */
 static int
 link_default_files(void)
 {

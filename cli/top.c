@@ -337,7 +337,7 @@ top_screen(void)
     status = run_screen(&s, rates);
     endwin();
     delscreen(terminal);
-    return status ? refuse(status, NULL, NULL, "kilnd does not answer any more, or not with figures")
+    return status ? refuse(status, NULL, NULL, "kilnd does not answer any more, or its answer has no figures")
                   : KILN_DONE;
 }
 

@@ -56,7 +56,7 @@ default_redundancy(int bricks)
 /* Takes "disperse N", "disperse-data K" and "redundancy R" from the words at `*at`, and moves `*at` on.
  * Returns 0 or an exit status; *set and *redundancy stay 0 without such words. */
 static int
-take_dispersed_shape(const struct verb *v, int argc, char **argv, int *at, int *set, int *redundancy)
+parse_dispersed_shape(const struct verb *v, int argc, char **argv, int *at, int *set, int *redundancy)
 {
     int data = 0;
 
@@ -87,7 +87,7 @@ take_dispersed_shape(const struct verb *v, int argc, char **argv, int *at, int *
 /* Takes "replica N" and "arbiter N" from the words at `*at`, and moves `*at` on. Returns 0 or an exit
  * status. */
 static int
-take_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, int *arbiter)
+parse_shape(const struct verb *v, int argc, char **argv, int *at, int *replica, int *arbiter)
 {
     while (*at + 1 < argc && (strcmp(argv[*at], "replica") == 0 || strcmp(argv[*at], "arbiter") == 0)) {
         int n = small_number(argv[*at + 1]);
@@ -114,9 +114,9 @@ has_a_number(const char *word)
     return false;
 }
 
-/* Returns the bricks from word `at` on. NULL: take_bricks() has printed an error. */
+/* Returns the bricks from word `at` on. NULL: parse_bricks() has printed an error. */
 static json_t *
-take_bricks(const struct verb *v, int argc, char **argv, int at)
+parse_bricks(const struct verb *v, int argc, char **argv, int at)
 {
     json_t *bricks = json_array();
 
@@ -147,9 +147,9 @@ int
 volume_create(const struct verb *v, int argc, char **argv)
 {
     int replica = 1, arbiter = 0, redundancy = 0, set = 0, at = 1, sets = 0;
-    int status = take_dispersed_shape(v, argc, argv, &at, &set, &redundancy);
+    int status = parse_dispersed_shape(v, argc, argv, &at, &set, &redundancy);
     if (!status && !set)
-        status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+        status = parse_shape(v, argc, argv, &at, &replica, &arbiter);
     const char *size = argc > 2 && strcmp(argv[argc - 2], "size") == 0 ? argv[argc - 1] : NULL;
     const int end = size ? argc - 2 : argc;
 
@@ -159,7 +159,7 @@ volume_create(const struct verb *v, int argc, char **argv)
             return usage(v, "sets %s: expected a number", argv[at + 1]);
         at = end;
     }
-    json_t *bricks = status ? NULL : at == end ? json_array() : take_bricks(v, end, argv, at);
+    json_t *bricks = status ? NULL : at == end ? json_array() : parse_bricks(v, end, argv, at);
     if (!bricks)
         return KILN_USAGE;
     return ask_and_say("volume-create",
@@ -182,8 +182,8 @@ int
 cli_add_brick(const struct verb *v, int argc, char **argv)
 {
     int replica = 0, arbiter = 0, at = 1;
-    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
-    json_t *bricks = status ? NULL : take_bricks(v, without_word(argc, argv, "force"), argv, at);
+    int status = parse_shape(v, argc, argv, &at, &replica, &arbiter);
+    json_t *bricks = status ? NULL : parse_bricks(v, without_word(argc, argv, "force"), argv, at);
 
     if (!bricks)
         return KILN_USAGE;
@@ -201,7 +201,7 @@ static int
 drain(const struct verb *v, int argc, char **argv)
 {
     const char *what = argv[argc - 1];
-    json_t *bricks = take_bricks(v, argc - 1, argv, 1);
+    json_t *bricks = parse_bricks(v, argc - 1, argv, 1);
 
     if (!bricks)
         return KILN_USAGE;
@@ -238,10 +238,10 @@ cli_remove_brick(const struct verb *v, int argc, char **argv)
     if (is_word_of_drain(argv[argc - 1]) && strcmp(argv[1], "replica") != 0)
         return drain(v, argc, argv);
     argc = without_word(without_word(argc, argv, "force"), argv, "commit");
-    int status = take_shape(v, argc, argv, &at, &replica, &arbiter);
+    int status = parse_shape(v, argc, argv, &at, &replica, &arbiter);
     if (arbiter)
         return usage(v, "arbiter: expected replica N and the bricks");
-    json_t *bricks = status ? NULL : take_bricks(v, argc, argv, at);
+    json_t *bricks = status ? NULL : parse_bricks(v, argc, argv, at);
 
     if (!bricks)
         return KILN_USAGE;

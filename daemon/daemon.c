@@ -91,7 +91,8 @@ daemon_ready(const char *program, int exit_status, const char *message)
     snprintf(v.message, sizeof v.message, "%s", message ? message : "");
     /* Not before: an automounter lets its own process group mount, and keeps all other processes waiting. */
     if (setsid() < 0)
-        log_event(LOG_WARNING, NULL, "daemon-setsid", "%s", strerror(errno));
+        log_event(LOG_WARNING, NULL, "daemon-setsid", "the daemon stays in the session of the command: %s",
+                  strerror(errno));
     /* The parent may have been killed: the daemon goes on then. */
     ssize_t n = write(ready_fd, &v, sizeof v);
     (void)n;

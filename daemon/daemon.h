@@ -30,8 +30,8 @@ void daemon_block_signals(sigset_t *signals);
 /* The next of *signals, without the signal of the log. Meanwhile logs the number of lines that bursts had
  * more. Main thread. */
 int daemon_next_signal(const sigset_t *signals);
-/* As many descriptors as the kernel and our rights allow, up to a million. Once, before anything looks at the
- * limit. A failure to raise the limit is logged. */
+/* Raises the limit of descriptors as far as the kernel and this process's rights allow, at most to a million.
+ * The caller calls it once, before other code reads the limit. Logs a failure. */
 void daemon_raise_descriptor_limit(void);
 /* The path of the running program, where a package may have put a newer file. 0 or -errno. */
 int daemon_own_program(char path[PATH_MAX]);

@@ -32,7 +32,7 @@ static struct event_source beat = {.fd = -1, .fn = watch_run};
 /* A manager that does not read must not hold up a daemon. A message that cannot be sent is lost, and the next
  * message makes up for the loss. */
 static int
-tell(const char *text)
+notify_send(const char *text)
 {
     if (manager < 0)
         return 0;
@@ -132,7 +132,7 @@ watch_run(struct event_source *src, uint32_t events)
     (void)events;
     if (read(src->fd, &count, sizeof count) != sizeof count)
         return; /* another worker has the event */
-    int err = tell("WATCHDOG=1");
+    int err = notify_send("WATCHDOG=1");
     if (err)
         log_event(LOG_WARNING, NULL, "notify-watchdog", "the service manager could not be told: %s",
                   strerror(-err));
@@ -177,7 +177,7 @@ notify_ready(const char *status)
     if (err)
         return err;
     snprintf(text, sizeof text, "READY=1\nSTATUS=%s", status);
-    return tell(text);
+    return notify_send(text);
 }
 
 void
@@ -186,20 +186,20 @@ notify_reloading(void)
     char text[96];
 
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%ju", (uintmax_t)(clock_mono_ns() / 1000));
-    (void)tell(text);
+    (void)notify_send(text);
 }
 
 void
 notify_reloaded(void)
 {
-    (void)tell("READY=1");
+    (void)notify_send("READY=1");
 }
 
 void
 notify_stopping(void)
 {
     end_watch();
-    (void)tell("STOPPING=1\nSTATUS=finishing what is running");
+    (void)notify_send("STOPPING=1\nSTATUS=finishing what is running");
     if (manager >= 0)
         close(manager);
     manager = -1;

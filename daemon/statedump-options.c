@@ -20,7 +20,7 @@ static const struct {
 
 /* True: the key is known. */
 static bool
-take_line(char *line, unsigned *wanted, struct statedump_options *out)
+parse_dump_option(char *line, unsigned *wanted, struct statedump_options *out)
 {
     char *value = strchr(line, '=');
 
@@ -48,7 +48,7 @@ read_file(FILE *f, struct statedump_options *out)
 
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
-        says_what |= take_line(line, &wanted, out);
+        says_what |= parse_dump_option(line, &wanted, out);
     }
     if (ferror(f))
         return -EIO;

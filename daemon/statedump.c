@@ -161,7 +161,8 @@ statedump_write(const char *dir, const char *name,
                  (long long)time(NULL)) >= (int)sizeof final)
         return -ENAMETOOLONG;
     if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
-        log_event(LOG_ERROR, NULL, "statedump-dir", "%s: %s", dir, strerror(errno));
+        log_event(LOG_ERROR, NULL, "statedump-dir", "no statedump: the folder %s cannot be made: %s", dir,
+                  strerror(errno));
         return -errno;
     }
     int fd = mkstemp(temporary);
@@ -169,7 +170,8 @@ statedump_write(const char *dir, const char *name,
     if (!d.file) {
         int err = -errno;
 
-        log_event(LOG_ERROR, NULL, "statedump-open", "%s: %s", temporary, strerror(-err));
+        log_event(LOG_ERROR, NULL, "statedump-open", "no statedump: %s cannot be made: %s", temporary,
+                  strerror(-err));
         if (fd >= 0) {
             close(fd);
             unlink(temporary);
@@ -189,7 +191,8 @@ statedump_write(const char *dir, const char *name,
     if (fclose(d.file) != 0 || !is_written || rename(temporary, final) < 0) {
         int err = errno ? -errno : -EIO;
 
-        log_event(LOG_ERROR, NULL, "statedump-write", "%s: %s", final, strerror(-err));
+        log_event(LOG_ERROR, NULL, "statedump-write", "no statedump: %s cannot be written: %s", final,
+                  strerror(-err));
         unlink(temporary);
         return err;
     }

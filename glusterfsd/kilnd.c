@@ -76,7 +76,7 @@ static uint16_t brick_port; /* that clients connect to */
 
 /* Gives the reason to the log and to the process that started the daemon. */
 static int __attribute__((format(printf, 2, 3)))
-give_up(int status, const char *fmt, ...)
+kilnd_start_fail(int status, const char *fmt, ...)
 {
     va_list ap;
 
@@ -148,7 +148,7 @@ begin(void)
     bricks_begin(&hooks);
     has_begun = true;
     int err = options.socket_path ? brick_ops_listen(options.socket_path, &ops) : 0;
-    return err ? give_up(EXIT_FAILURE, "%s: %s", options.socket_path, strerror(-err)) : 0;
+    return err ? kilnd_start_fail(EXIT_FAILURE, "%s: %s", options.socket_path, strerror(-err)) : 0;
 }
 
 /* The first brick alone, then the others: the first volfile sets the options of the process. */
@@ -159,7 +159,7 @@ attach_bricks(void)
     char error[1024] = "";
 
     if (!names)
-        return give_up(EXIT_FAILURE, "no memory");
+        return kilnd_start_fail(EXIT_FAILURE, "no memory");
     for (unsigned i = 0; i < options.brick_name_count; i++)
         names[i] = options.brick_names[i];
     unsigned first = options.volfile_count > 0;
@@ -168,7 +168,7 @@ attach_bricks(void)
         err = bricks_attach_all(options.volfiles + first, names + first, options.volfile_count - first, error,
                                 sizeof error);
     free(names);
-    return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
+    return err ? kilnd_start_fail(EXIT_FAILURE, "%s", error) : 0;
 }
 
 /* One brick of the earlier program. 0 or the exit status. */
@@ -206,7 +206,7 @@ attach_all_restored(void)
             log_event(LOG_ERROR, NULL, "restore-brick-volfile", "brick %s is not served any more: %s", id,
                       error);
     }
-    return served ? 0 : give_up(status, "no brick of the earlier program can be served: %s", error);
+    return served ? 0 : kilnd_start_fail(status, "no brick of the earlier program can be served: %s", error);
 }
 
 /* As glusterd starts bricks: the volfile comes from glusterd. */
@@ -225,14 +225,14 @@ attach_from_glusterd(void)
     int status = EXIT_FAILURE, err = management_start(&o);
 
     if (err)
-        return give_up(EXIT_FAILURE, "glusterd at %s: %s", options.server, strerror(-err));
+        return kilnd_start_fail(EXIT_FAILURE, "glusterd at %s: %s", options.server, strerror(-err));
     if (upgrade_has_state())
         return attach_all_restored();
     struct volfile *v = management_first_volfile(options.volfile_id, &status, error, sizeof error);
     if (!v)
-        return give_up(status, "%s", error);
+        return kilnd_start_fail(status, "%s", error);
     err = bricks_attach_volfile(v, NULL, true, error, sizeof error);
-    return err ? give_up(EXIT_FAILURE, "%s", error) : 0;
+    return err ? kilnd_start_fail(EXIT_FAILURE, "%s", error) : 0;
 }
 
 static int
@@ -245,7 +245,7 @@ open_state(void)
     if (!options.state_dir || front_open(options.state_dir, options.hook_deadline_s, shared,
                                          apply_xlator_options, error, sizeof error) == 0)
         return 0;
-    return give_up(EXIT_FAILURE, "%s", error);
+    return kilnd_start_fail(EXIT_FAILURE, "%s", error);
 }
 
 static int
@@ -286,7 +286,7 @@ learn_of_process(void)
     volfile_port = o.port;
     server_set_limits(g);
     graph_unpin(g);
-    return is_short ? give_up(EXIT_FAILURE, "no memory") : 0;
+    return is_short ? kilnd_start_fail(EXIT_FAILURE, "no memory") : 0;
 }
 
 static uint16_t
@@ -383,14 +383,14 @@ listen_for_clients(void)
         err = server_listen_start(&anywhere, &port, error, sizeof error);
     }
     if (err)
-        return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
+        return kilnd_start_fail(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
     log_event(LOG_INFO, NULL, "listening", "serving %u bricks on port %u", bricks_count(), port);
     if (options.port_path && (err = port_file_write(options.port_path, port)))
-        return give_up(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
+        return kilnd_start_fail(EXIT_FAILURE, "%s: %s", options.port_path, strerror(-err));
     uint16_t asked = (uint16_t)(options.volfile_port ? options.volfile_port : GLUSTERD_PORT);
     err = options.state_dir ? front_listen(asked, port, error, sizeof error) : 0;
     if (err)
-        return give_up(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
+        return kilnd_start_fail(err == -EADDRINUSE ? EXIT_PORT_TAKEN : EXIT_FAILURE, "%s", error);
     verbs_begin_process(port, write_statedump);
     brick_port = port;
     return 0;
@@ -420,7 +420,7 @@ start_pools(void)
     err = err ? err : transport_pools_init();
     err = err ? err : rpc_server_pools_init();
     err = err || !options.state_dir ? err : pump_pools_init();
-    return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
+    return err ? kilnd_start_fail(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
 static int
@@ -428,7 +428,7 @@ listen_for_questions(void)
 {
     char error[4608];
 
-    return questions_listen(&options, error, sizeof error) ? give_up(EXIT_FAILURE, "%s", error) : 0;
+    return questions_listen(&options, error, sizeof error) ? kilnd_start_fail(EXIT_FAILURE, "%s", error) : 0;
 }
 
 /* Several kilnds may name the same socket in their configuration file: only a socket of this process's own
@@ -441,9 +441,10 @@ listen_for_mounts(void)
     if (!options.takes_mounts)
         return 0;
     if (!options.management_path || options.is_socket_shared)
-        return give_up(EXIT_OPTION, "--inside-mounts needs a --management-socket that no other kilnd has");
+        return kilnd_start_fail(EXIT_OPTION,
+                                "--inside-mounts needs a --management-socket that no other kilnd has");
     return inside_mounts_begin(options.management_path, error, sizeof error)
-               ? give_up(EXIT_FAILURE, "%s", error)
+               ? kilnd_start_fail(EXIT_FAILURE, "%s", error)
                : 0;
 }
 
@@ -457,10 +458,10 @@ start(void)
     struct reason why = {""};
     int err = tls_management_begin(options.is_secure_given, options.is_secure, &why);
     if (err)
-        return give_up(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
+        return kilnd_start_fail(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
     err = workers_start(&(struct worker_options){0});
     if (err)
-        return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
+        return kilnd_start_fail(EXIT_FAILURE, "workers: %s", strerror(-err));
     sandbox_watch();
     if ((status = begin()) || (status = open_state()) || (status = listen_for_questions()) ||
         (status = attach_all()) ||
@@ -469,7 +470,7 @@ start(void)
         return status;
     allow_upgrades();
     err = options.server ? management_sign_in() : 0;
-    return err ? give_up(EXIT_FAILURE, "the brick could not be signed in: %s", strerror(-err)) : 0;
+    return err ? kilnd_start_fail(EXIT_FAILURE, "the brick could not be signed in: %s", strerror(-err)) : 0;
 }
 
 static void
@@ -541,7 +542,7 @@ reread_volfiles(void)
 }
 
 static void
-tell_ready(void)
+report_ready(void)
 {
     char status[128];
 
@@ -616,7 +617,7 @@ prepare(void)
         (void)log_level_parse(options.log_level, &level); /* options_parse() has checked the word */
     log_set_level(level);
     if (!rights_are_enough(missing, sizeof missing))
-        return give_up(EXIT_FAILURE,
+        return kilnd_start_fail(EXIT_FAILURE,
                        "must be run as root, or with the capabilities that it lacks now: %s (bricks keep "
                        "trusted.* xattrs and the owners of files)",
                        missing);
@@ -626,7 +627,7 @@ prepare(void)
     }
     int err = log_open(options.log_path);
     if (err)
-        return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
+        return kilnd_start_fail(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
     is_logging = true;
     return 0;
 }
@@ -673,7 +674,8 @@ enter_sandbox(void)
     err = err ? err : sandbox_enter(role, options.sandbox, &why);
     is_sandboxed = !err;
     if (err && options.is_sandbox_given)
-        return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
+        return kilnd_start_fail(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox),
+                                why.text);
     if (err)
         log_event(LOG_WARNING, NULL, "sandbox-missing", "kilnd serves without its sandbox: %s", why.text);
     return 0;
@@ -719,7 +721,7 @@ main(int argc, char **argv)
     rcu_register_thread();
     int folder = show_folder();
     if (!status && options.pid_path && (err = pidfile_write(options.pid_path)))
-        status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
+        status = kilnd_start_fail(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a daemon that is running" : strerror(-err));
     if (!status)
         status = start();
@@ -729,7 +731,7 @@ main(int argc, char **argv)
     if (is_started) {
         http_routes_started();
         daemon_ready(daemon_name, 0, NULL);
-        tell_ready();
+        report_ready();
         status = serve(&signals);
     }
     stop();

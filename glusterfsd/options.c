@@ -184,7 +184,7 @@ parse_bool(const char *text, bool *is_on)
 
 /* A given option wins over the file secure-access. */
 static void
-take_secure(struct kilnd_options *o, struct argp_state *state, const struct kilnd_option *row,
+parse_secure_mgmt(struct kilnd_options *o, struct argp_state *state, const struct kilnd_option *row,
             const char *text)
 {
     o->is_secure_given = o->is_secure = true;
@@ -193,7 +193,7 @@ take_secure(struct kilnd_options *o, struct argp_state *state, const struct kiln
 }
 
 static void
-take_sandbox(struct kilnd_options *o, const struct argp_state *state, const struct kilnd_option *row,
+parse_sandbox(struct kilnd_options *o, const struct argp_state *state, const struct kilnd_option *row,
              const char *text)
 {
     o->is_sandbox_given = true;
@@ -294,7 +294,7 @@ set_pool_option(struct argp_state *state, const struct kilnd_option *row, const 
 
 /* ---- the configuration file ------------------------------------------------------------------ */
 
-static void take_value(struct argp_state *state, const struct kilnd_option *row, char *arg);
+static void parse_row_value(struct argp_state *state, const struct kilnd_option *row, char *arg);
 
 /* Tells whether the file's value counts. An option of the command line wins. A process whose bricks come from
  * volfiles or from a glusterd keeps no volumes. */
@@ -324,12 +324,12 @@ take_config_line(struct argp_state *state, const struct config_line *line)
     if (row->arg ? !*line->value : parse_bool(line->value, &is_on) != 0)
         refuse_value(state, row, line->value, row->arg ? "a value" : "on or off");
     if (is_on && file_value_counts(state->input, row))
-        take_value(state, row, line->value);
+        parse_row_value(state, row, line->value);
 }
 
 /* Takes the options of the file, after the options of the command line. */
 static void
-take_config(struct argp_state *state)
+parse_config_file(struct argp_state *state)
 {
     const struct kilnd_options *o = state->input;
     char error[1024];
@@ -370,7 +370,7 @@ print_manual(void)
 }
 
 static void
-take_debug(struct kilnd_options *o)
+apply_debug(struct kilnd_options *o)
 {
     o->is_foreground = true;
     o->log_level = "DEBUG";
@@ -379,7 +379,7 @@ take_debug(struct kilnd_options *o)
 
 /* Takes an option whose member has the value, or its number. */
 static void
-take_member(struct argp_state *state, const struct kilnd_option *row, const char *arg)
+store_member(struct argp_state *state, const struct kilnd_option *row, const char *arg)
 {
     void *at = (char *)state->input + row->at;
 
@@ -396,7 +396,7 @@ take_member(struct argp_state *state, const struct kilnd_option *row, const char
 }
 
 static void
-take_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
+parse_row_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
 {
     struct kilnd_options *o = state->input;
 
@@ -406,7 +406,7 @@ take_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
     case TAKE_PORT:
     case TAKE_LOG_LEVEL:
     case TAKE_METRICS:
-        take_member(state, row, arg);
+        store_member(state, row, arg);
         break;
     case TAKE_VOLFILE:
         append_text(state, &o->volfiles, &o->volfile_count, arg);
@@ -441,13 +441,13 @@ take_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
         o->server_is_unix = is_unix(state, arg);
         break;
     case TAKE_DEBUG:
-        take_debug(o);
+        apply_debug(o);
         break;
     case TAKE_SECURE:
-        take_secure(o, state, row, arg);
+        parse_secure_mgmt(o, state, row, arg);
         break;
     case TAKE_SANDBOX:
-        take_sandbox(o, state, row, arg);
+        parse_sandbox(o, state, row, arg);
         break;
     case TAKE_IGNORED:
         note_ignored(o, state);
@@ -458,7 +458,7 @@ take_value(struct argp_state *state, const struct kilnd_option *row, char *arg)
 }
 
 static error_t
-take_option(int key, char *arg, struct argp_state *state)
+parse_kilnd_option(int key, char *arg, struct argp_state *state)
 {
     const struct kilnd_option *row = kilnd_option_rows;
 
@@ -467,7 +467,7 @@ take_option(int key, char *arg, struct argp_state *state)
         argp_error(state, "unexpected argument '%s'", arg);
         return 0;
     case ARGP_KEY_END:
-        take_config(state);
+        parse_config_file(state);
         check_all(state, state->input);
         return 0;
     default:
@@ -476,7 +476,7 @@ take_option(int key, char *arg, struct argp_state *state)
         if (!row->name)
             return ARGP_ERR_UNKNOWN;
         is_given[index_of(row)] = true;
-        take_value(state, row, arg);
+        parse_row_value(state, row, arg);
         return 0;
     }
 }
@@ -506,7 +506,7 @@ options_parse(struct kilnd_options *o, int argc, char **argv)
     static struct argp_option table[KILND_OPTIONS_MAX + 1];
     static const struct argp argp = {
         .options = table,
-        .parser = take_option,
+        .parser = parse_kilnd_option,
         .doc =
             "Serves GlusterFS bricks, all in this process and on one port."
             "\vSignals: TERM and INT finish running requests and exit 0; HUP reopens the log and reads the "

@@ -24,7 +24,7 @@ static bool is_timed; /* `again` is initialised */
 /* ---- the names of the file ------------------------------------------------------------------- */
 
 static int
-take_address(const char *address)
+listen_for_metrics(const char *address)
 {
     uint16_t port;
     int err = http_listen_tcp(address, http_routes, &port);
@@ -35,13 +35,13 @@ take_address(const char *address)
 }
 
 static void
-take_over(struct timer *t)
+claim_addresses(struct timer *t)
 {
     if (wanted_socket && http_listen_unix(wanted_socket, http_routes) == 0) {
         log_event(LOG_INFO, NULL, "management-socket-taken", "this kilnd answers at %s now", wanted_socket);
         wanted_socket = NULL;
     }
-    if (wanted_address && take_address(wanted_address) == 0)
+    if (wanted_address && listen_for_metrics(wanted_address) == 0)
         wanted_address = NULL;
     if (wanted_socket || wanted_address)
         timer_start(t, AGAIN_MS);
@@ -52,7 +52,7 @@ take_over_later(void)
 {
     if (!wanted_socket && !wanted_address)
         return;
-    timer_init(&again, take_over);
+    timer_init(&again, claim_addresses);
     is_timed = true;
     timer_start(&again, AGAIN_MS);
 }
@@ -61,7 +61,7 @@ take_over_later(void)
 
 /* Makes the folder of the socket: nothing else makes /run/kiln under a glusterd. */
 static void
-make_folder(const char *path)
+make_socket_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char folder[4096];
@@ -91,7 +91,7 @@ static int
 listen_at_socket(const struct kilnd_options *o)
 {
     if (o->is_socket_shared)
-        make_folder(o->management_path);
+        make_socket_folder(o->management_path);
     int err = http_listen_unix(o->management_path, http_routes);
     return err == -EADDRINUSE && o->is_socket_shared ? listen_at_own(o->management_path) : err;
 }
@@ -99,7 +99,7 @@ listen_at_socket(const struct kilnd_options *o)
 static int
 listen_at_address(const struct kilnd_options *o)
 {
-    int err = take_address(o->metrics_address);
+    int err = listen_for_metrics(o->metrics_address);
 
     if (err != -EADDRINUSE || !o->is_address_shared)
         return err;

@@ -33,7 +33,7 @@
 
 /* Reads and executes messages until the channel ends. Main thread. */
 void channel_serve(void);
-/* Sends an answer, which is consumed. NULL: for lack of memory there is none; the asker's time runs out. */
+/* Sends an answer and consumes it. NULL: no memory for an answer; the asker waits until its deadline. */
 void channel_answer(json_int_t id, json_t *answer);
 
 /* answers.c: starts to answer a question; `message` is borrowed. */

@@ -59,7 +59,7 @@ static atomic_bool is_settled, is_empty, has_left, is_taken_over;
 static int settled_status; /* written before is_settled */
 
 static int __attribute__((format(printf, 2, 3)))
-give_up(int status, const char *fmt, ...)
+mount_start_fail(int status, const char *fmt, ...)
 {
     va_list ap;
 
@@ -74,7 +74,7 @@ give_up(int status, const char *fmt, ...)
 /* ---- events of mounts ------------------------------------------------------------------------ */
 
 static void
-tell(atomic_bool *what)
+wake_main_for(atomic_bool *what)
 {
     if (!atomic_exchange(what, true))
         kill(getpid(), SIGALRM);
@@ -86,13 +86,13 @@ settled(int status, const char *why, void *arg)
     (void)arg;
     settled_status = status;
     snprintf(failure, sizeof failure, "%s", why ? why : "");
-    tell(&is_settled);
+    wake_main_for(&is_settled);
 }
 
 static void
 empty(void)
 {
-    tell(&is_empty);
+    wake_main_for(&is_empty);
 }
 
 /* The first mount of a shared process has failed, and other mounts keep the process. */
@@ -100,7 +100,7 @@ static void
 left(const char *which, bool is_last)
 {
     if (!is_last && strcmp(which, mountpoint) == 0)
-        tell(&has_left);
+        wake_main_for(&has_left);
 }
 
 /* All mounts of the earlier program serve, or are lost. */
@@ -108,7 +108,7 @@ static void
 restored(unsigned served, unsigned failed)
 {
     mount_upgrade_done(served, failed);
-    tell(&is_taken_over);
+    wake_main_for(&is_taken_over);
 }
 
 /* ---- records of shared mounts ---------------------------------------------------------------- */
@@ -142,7 +142,8 @@ restore_mount(const struct mount_options *recorded, const char *which, char *pac
         return;
     }
     if (err != -EEXIST) /* -EEXIST: the record is of the first mount of this process */
-        log_event(LOG_ERROR, NULL, "mount-not-restored", "%s: %s", which, strerror(-err));
+        log_event(LOG_ERROR, NULL, "mount-not-restored", "%s is not mounted again: %s", which,
+                  strerror(-err));
     free(packet);
 }
 
@@ -154,14 +155,15 @@ start_pools(void)
     int err = options.pools_mode ? mem_pools_set_mode(options.pools_mode) : 0;
 
     if (err == -EINVAL)
-        return give_up(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K", options.pools_mode);
+        return mount_start_fail(EXIT_OPTION, "--pools %s: expected on, off, poison or trace:K",
+                                options.pools_mode);
     mem_pools_set_message_fn(daemon_pool_message);
     static int (*const inits[])(void) = {mem_pools_init,       arena_pools_init, iobuf_pools_init,
                                          dict_pools_init,      stack_pools_init, fs_pools_init,
                                          transport_pools_init, coro_stacks_init};
     for (size_t i = 0; i < sizeof inits / sizeof inits[0] && !err; i++)
         err = inits[i]();
-    return err ? give_up(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
+    return err ? mount_start_fail(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
 /* Without a kernel that takes the filter the mount works, unless the user has asked for the sandbox. */
@@ -179,7 +181,8 @@ enter_sandbox(void)
         return 0;
     }
     if (options.is_sandbox_given)
-        return give_up(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox), why.text);
+        return mount_start_fail(EXIT_FAILURE, "--sandbox %s: %s", sandbox_mode_name(options.sandbox),
+                                why.text);
     log_event(LOG_WARNING, NULL, "mount-sandbox-missing", "kiln-mount works without its sandbox: %s",
               why.text);
     return 0;
@@ -195,10 +198,10 @@ start(void)
     struct reason why = {""};
     int err = tls_management_begin(options.is_secure_given, options.is_secure, &why);
     if (err)
-        return give_up(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
+        return mount_start_fail(EXIT_FAILURE, "management TLS (%s): %s", TLS_SECURE_ACCESS, why.text);
     err = workers_start(&(struct worker_options){0});
     if (err)
-        return give_up(EXIT_FAILURE, "workers: %s", strerror(-err));
+        return mount_start_fail(EXIT_FAILURE, "workers: %s", strerror(-err));
     sandbox_watch();
     struct mounts_hooks hooks = {.empty = empty, .left = left};
     if (options.is_shared) {
@@ -212,7 +215,7 @@ start(void)
     else
         err = options.is_service ? 0 : mounts_add(&options, mountpoint, NULL, settled, NULL);
     if (err)
-        return give_up(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err));
+        return mount_start_fail(EXIT_FAILURE, "%s: %s", mountpoint, strerror(-err));
     if (!options.is_shared)
         return 0;
     if (!mount_upgrade_has_state())
@@ -220,7 +223,7 @@ start(void)
     if (!(err = shared_listen(SHARED_SOCKET)))
         return 0;
     (void)mounts_leave(); /* stop() waits for the mounts */
-    return give_up(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
+    return mount_start_fail(EXIT_FAILURE, "%s: %s", SHARED_SOCKET, strerror(-err));
 }
 
 /* Ends the process's parts after the last mount. */
@@ -347,9 +350,9 @@ static int
 check_mountpoint(void)
 {
     if (!realpath(options.mountpoint, mountpoint))
-        return give_up(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
+        return mount_start_fail(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
     if (place_look(mountpoint) == PLACE_LIVE)
-        return give_up(EXIT_MOUNTED, MOUNTED_ALREADY, mountpoint, mountpoint);
+        return mount_start_fail(EXIT_MOUNTED, MOUNTED_ALREADY, mountpoint, mountpoint);
     return 0;
 }
 
@@ -359,7 +362,7 @@ take_log_level(void)
     enum log_level level = LOG_INFO;
 
     if (options.log_level && log_level_parse(options.log_level, &level))
-        return give_up(EXIT_OPTION,
+        return mount_start_fail(EXIT_OPTION,
                        "--log-level %s: expected TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL or NONE",
                        options.log_level);
     log_set_level(level);
@@ -377,15 +380,15 @@ check_options(void)
     if (status)
         return status;
     if (geteuid() != 0)
-        return give_up(EXIT_FAILURE, "must be run as root: it mounts");
+        return mount_start_fail(EXIT_FAILURE, "must be run as root: it mounts");
     status = options.is_service ? 0 : check_mountpoint();
     if (status)
         return status;
     if (options.volfile && !(options.volfile = realpath(options.volfile, NULL)))
         return strchr(given, '/')
-                   ? give_up(EXIT_FAILURE, "%s: %s", given, strerror(errno))
-                   : give_up(EXIT_FAILURE, "source %s: expected HOST:/%s, or the path of a volfile", given,
-                             given);
+                   ? mount_start_fail(EXIT_FAILURE, "%s: %s", given, strerror(errno))
+                   : mount_start_fail(EXIT_FAILURE, "source %s: expected HOST:/%s, or the path of a volfile",
+                                      given, given);
     if (!options.is_service && is_automount(mountpoint))
         options.is_shared = false;
     return 0;
@@ -398,7 +401,7 @@ open_log(void)
         options.log_path = default_log();
     int err = log_open(options.log_path);
     if (err)
-        return give_up(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
+        return mount_start_fail(EXIT_FAILURE, "%s: %s", options.log_path, strerror(-err));
     is_logging = true;
     return 0;
 }
@@ -425,8 +428,9 @@ become_service(int *status)
 {
     int err = shared_become(SHARED_SOCKET);
 
-    *status =
-        err && err != -EWOULDBLOCK ? give_up(EXIT_FAILURE, "%s.lock: %s", SHARED_SOCKET, strerror(-err)) : 0;
+    *status = err && err != -EWOULDBLOCK
+                  ? mount_start_fail(EXIT_FAILURE, "%s.lock: %s", SHARED_SOCKET, strerror(-err))
+                  : 0;
     if (err == -EWOULDBLOCK)
         log_event(LOG_INFO, NULL, "shared-there",
                   "another process has the shared mounts already: nothing to do");
@@ -445,13 +449,13 @@ mount_inside(void)
     case SHARED_JOINED:
         return status;
     case SHARED_ELSEWHERE:
-        return give_up(EXIT_FAILURE,
+        return mount_start_fail(EXIT_FAILURE,
                        "--inside: kilnd at %s has mounts of its own (a container, or options such as "
                        "ProtectSystem= and PrivateTmp= of its service), and nothing else would see what it "
                        "mounts",
                        options.inside);
     case SHARED_NONE:
-        return give_up(EXIT_FAILURE,
+        return mount_start_fail(EXIT_FAILURE,
                        "--inside: no kilnd takes mounts at %s; start kilnd with --inside-mounts, or mount "
                        "without inside",
                        path);
@@ -529,7 +533,7 @@ run(const sigset_t *signals)
     status = enter_sandbox();
     rcu_register_thread();
     if (!status && options.pid_path && (err = pidfile_write(options.pid_path)))
-        status = give_up(EXIT_FAILURE, "%s: %s", options.pid_path,
+        status = mount_start_fail(EXIT_FAILURE, "%s: %s", options.pid_path,
                          err == -EAGAIN ? "held by a process that is running" : strerror(-err));
     if (!status)
         status = start();
@@ -547,7 +551,7 @@ run(const sigset_t *signals)
 /* Scripts look for processes by name. A process that stands in for the stock client has the stock client's
  * name, and writes statedumps under the stock client's names. */
 static void
-take_name(const char *program)
+name_process_after(const char *program)
 {
     const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
 
@@ -559,7 +563,7 @@ take_name(const char *program)
 int
 main(int argc, char **argv)
 {
-    take_name(argv[0]);
+    name_process_after(argv[0]);
     if (mount_upgrade_begin(argc, argv))
         return EXIT_FAILURE;
     bool is_helper = helper_is_wanted(argv[0]), joins = is_helper && be_helper(&argc, &argv);

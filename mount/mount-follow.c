@@ -83,7 +83,7 @@ drop_next(struct mount *m)
 /* Takes the volfile over. Returns a started graph with connected bricks; NULL: *error says why, and is empty
  * if newer work has arrived. */
 static struct graph *
-make_next(struct mount *m, struct volfile *v, char *error, size_t size)
+make_next_graph(struct mount *m, struct volfile *v, char *error, size_t size)
 {
     struct graph *g = mount_graph_new_next(v, error, size);
 
@@ -159,7 +159,7 @@ static bool
 change_bricks(struct mount *m, struct volfile *v, const struct volfile_digest *digest)
 {
     char error[1024] = "";
-    struct graph *next = make_next(m, v, error, sizeof error);
+    struct graph *next = make_next_graph(m, v, error, sizeof error);
     int err = next ? change_graph(m, next) : 0;
 
     if (next && !err) {

@@ -100,8 +100,8 @@ mount_take_over(struct mount *m)
     count_restored(g && !err);
     if (g && !err)
         return;
-    log_event(LOG_CRITICAL, NULL, "mount-not-taken-over", "%s: %s", m->mountpoint,
-              err ? strerror(-err) : error);
+    log_event(LOG_CRITICAL, NULL, "mount-not-taken-over", "the mount at %s is lost in the upgrade: %s",
+              m->mountpoint, err ? strerror(-err) : error);
     (void)umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW);
     pthread_mutex_lock(&m->lock);
     m->to_do |= TO_LEAVE;

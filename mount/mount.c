@@ -31,7 +31,7 @@ static struct mounts_hooks hooks;
 
 /* ---- the mount's thread ---------------------------------------------------------------------- */
 
-static void *act(void *arg);
+static void *mount_thread_main(void *arg);
 
 static void
 count_threads(int change)
@@ -46,7 +46,7 @@ static int
 start_thread(struct mount *m)
 {
     count_threads(1);
-    int err = thread_start(act, m);
+    int err = thread_start(mount_thread_main, m);
     if (err)
         count_threads(-1);
     return err;
@@ -63,7 +63,8 @@ mount_wake_and_unlock(struct mount *m, unsigned what)
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
     if (starts && (err = start_thread(m))) {
-        log_event(LOG_ERROR, NULL, "mount-no-thread", "%s: %s", m->mountpoint, strerror(-err));
+        log_event(LOG_ERROR, NULL, "mount-no-thread", "no thread can be started for the mount at %s: %s",
+                  m->mountpoint, strerror(-err));
         pthread_mutex_lock(&m->lock);
         m->is_acting = what == TO_START; /* keeps other threads off the mount, which mounts_add() frees */
         if (!m->is_acting) /* under the lock, because another thread may free the mount later */
@@ -281,7 +282,7 @@ mount_is_wanted(struct mount *m, char *error, size_t size)
 }
 
 static void
-bring_up(struct mount *m)
+start_mount(struct mount *m)
 {
     if (m->saved) {
         mount_take_over(m);
@@ -368,7 +369,7 @@ describe_early_end(struct mount *m, char *out, size_t size)
 }
 
 static void
-take_down(struct mount *m)
+end_mount(struct mount *m)
 {
     struct spec *spec = m->spec;
     struct graph *g = m->graph;
@@ -414,12 +415,12 @@ next_to_do(struct mount *m)
 }
 
 static void
-act_until_done(struct mount *m)
+mount_work_until_done(struct mount *m)
 {
     for (;;) {
         switch (next_to_do(m)) {
         case TO_START:
-            bring_up(m);
+            start_mount(m);
             break;
         case TO_FOLLOW:
             mount_follow(m);
@@ -428,7 +429,7 @@ act_until_done(struct mount *m)
             mount_tidy(m);
             break;
         case TO_LEAVE:
-            take_down(m);
+            end_mount(m);
             if (hooks.leaving)
                 hooks.leaving(m->mountpoint);
             bool is_last = leave_list(m);
@@ -445,11 +446,11 @@ act_until_done(struct mount *m)
 }
 
 static void *
-act(void *arg)
+mount_thread_main(void *arg)
 {
     pthread_setname_np(pthread_self(), "kiln-mount-op");
     rcu_register_thread();
-    act_until_done(arg);
+    mount_work_until_done(arg);
     rcu_unregister_thread();
     count_threads(-1);
     return NULL;

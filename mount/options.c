@@ -81,7 +81,7 @@ add_source_servers(struct mount_options *o, char *hosts, struct argp_state *stat
 /* Parses HOST[,HOST...]:[/]VOLUME[/DIR], or the path of a volfile. Options about the volume take
  * precedence. */
 static void
-take_source(struct mount_options *o, const char *arg, struct argp_state *state)
+parse_source(struct mount_options *o, const char *arg, struct argp_state *state)
 {
     const char *colon = strstr(arg, ":/");
 
@@ -140,17 +140,17 @@ check_options(struct mount_options *o, struct argp_state *state)
 
 /* The arguments are the mount point, or the source and the mount point. */
 static void
-take_argument(struct mount_options *o, const char *arg, struct argp_state *state)
+parse_argument(struct mount_options *o, const char *arg, struct argp_state *state)
 {
     if (o->mountpoint && (o->volfile || state->arg_num > 1))
         argp_error(state, "unexpected argument '%s': expected one mount point", arg);
     if (o->mountpoint)
-        take_source(o, o->mountpoint, state);
+        parse_source(o, o->mountpoint, state);
     o->mountpoint = arg;
 }
 
 static void
-take_port(struct mount_options *o, const char *arg, struct argp_state *state)
+parse_server_port(struct mount_options *o, const char *arg, struct argp_state *state)
 {
     char *end;
     unsigned long port = strtoul(arg, &end, 10);
@@ -219,7 +219,8 @@ set_sandbox_mode(struct mount_options *o, const char *arg, struct argp_state *st
 
 /* Keeps the value of an option in its member. */
 static void
-take_plain(struct mount_options *o, const struct mount_option *row, const char *arg, struct argp_state *state)
+store_plain_value(struct mount_options *o, const struct mount_option *row, const char *arg,
+                  struct argp_state *state)
 {
     char *at = (char *)o + row->at;
     unsigned *count = (unsigned *)(void *)((char *)o + row->count_at);
@@ -255,13 +256,13 @@ mount_take_value(struct mount_options *o, const struct mount_option *row, char *
 {
     switch (row->take) {
     case TAKE_PLAIN:
-        take_plain(o, row, arg, state);
+        store_plain_value(o, row, arg, state);
         break;
     case TAKE_SERVER:
         add_server(o, arg, state);
         break;
     case TAKE_PORT:
-        take_port(o, arg, state);
+        parse_server_port(o, arg, state);
         break;
     case TAKE_TRANSPORT:
         if (strcmp(arg, "tcp") != 0 && strcmp(arg, "socket") != 0)
@@ -271,7 +272,7 @@ mount_take_value(struct mount_options *o, const struct mount_option *row, char *
         set_debug(o);
         break;
     case TAKE_DIRECT_IO:
-        take_plain(o, row, direct_io_mode(arg), state);
+        store_plain_value(o, row, direct_io_mode(arg), state);
         break;
     case TAKE_SECURE:
         set_secure_mgmt(o, arg, state);
@@ -287,7 +288,7 @@ mount_take_value(struct mount_options *o, const struct mount_option *row, char *
         break;
     case TAKE_XLATOR:
         mount_check_xlator_option(arg, state);
-        take_plain(o, row, arg, state);
+        store_plain_value(o, row, arg, state);
         break;
     case TAKE_POOL_OPTION:
         if (pool_control_set(arg))
@@ -317,7 +318,7 @@ mount_take_option(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case ARGP_KEY_ARG:
-        take_argument(o, arg, state);
+        parse_argument(o, arg, state);
         return 0;
     case ARGP_KEY_END:
         check_options(o, state);

@@ -66,7 +66,8 @@ record_remove(const char *dir, const char *mountpoint)
 
     name_record(path, dir, mountpoint);
     if (unlink(path) < 0 && errno != ENOENT)
-        log_event(LOG_WARNING, NULL, "record-stays", "%s: %s", path, strerror(errno));
+        log_event(LOG_WARNING, NULL, "record-stays", "the record %s of a mount cannot be removed: %s", path,
+                  strerror(errno));
 }
 
 /* Returns the bytes of the file, which the caller frees, or NULL. */

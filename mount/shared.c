@@ -34,7 +34,7 @@ struct packet {
 };
 
 static void
-put(struct packet *p, const char *name, const char *value)
+packet_put(struct packet *p, const char *name, const char *value)
 {
     size_t left = p->used < p->size ? p->size - p->used : 0;
 
@@ -57,7 +57,7 @@ is_sent(const struct mount_option *row)
 }
 
 static void
-put_row(struct packet *p, const struct mount_option *row, const struct mount_options *o)
+packet_put_row(struct packet *p, const struct mount_option *row, const struct mount_options *o)
 {
     const char *at = (const char *)o + row->at, *name = packet_name(row);
     const char *const *texts = (const char *const *)(const void *)at;
@@ -65,18 +65,18 @@ put_row(struct packet *p, const struct mount_option *row, const struct mount_opt
 
     switch (row->kind) {
     case OPTION_TEXT:
-        put(p, name, *texts);
+        packet_put(p, name, *texts);
         break;
     case OPTION_TEXTS:
         for (unsigned i = 0; i < *(const unsigned *)(const void *)((const char *)o + row->count_at); i++)
-            put(p, name, texts[i]);
+            packet_put(p, name, texts[i]);
         break;
     case OPTION_FLAG:
-        put(p, name, *(const bool *)at ? "on" : NULL);
+        packet_put(p, name, *(const bool *)at ? "on" : NULL);
         break;
     default:
         snprintf(number, sizeof number, "%u", *(const unsigned *)(const void *)at);
-        put(p, name, number);
+        packet_put(p, name, number);
         break;
     }
 }
@@ -97,17 +97,17 @@ shared_encode(const struct mount_options *o, const char *mountpoint, char *out, 
     char place[64];
 
     name_namespace("/proc/self/ns/mnt", place, sizeof place);
-    put(&p, "namespace", place);
-    put(&p, "mountpoint", mountpoint);
+    packet_put(&p, "namespace", place);
+    packet_put(&p, "mountpoint", mountpoint);
     for (const struct mount_option *row = mount_option_rows; row->name; row++) {
         if (is_sent(row))
-            put_row(&p, row, o);
+            packet_put_row(&p, row, o);
     }
     return p.used <= size ? (int)p.used : -ENOSPC;
 }
 
 static bool
-take_word(struct mount_options *o, const char *name, char *value)
+parse_packet_word(struct mount_options *o, const char *name, char *value)
 {
     const struct mount_option *row = mount_option_rows;
 
@@ -161,7 +161,7 @@ shared_decode(char *packet, size_t bytes, struct mount_options *o, const char **
             *mountpoint = equals + 1;
         else if (strcmp(word, "namespace") == 0)
             is_here = strcmp(equals + 1, place) == 0;
-        else if (!take_word(o, word, equals + 1))
+        else if (!parse_packet_word(o, word, equals + 1))
             return -EINVAL;
     }
     *bad_word = is_here ? "mountpoint" : "namespace";
@@ -262,7 +262,7 @@ static pthread_t taker;
 
 /* Takes the lock. Returns 0 or -errno; -EWOULDBLOCK: another process has the lock. */
 static int
-take_lock(const char *path)
+lock_beside_socket(const char *path)
 {
     char name[128];
 
@@ -286,7 +286,7 @@ shared_find(const char *path, const struct mount_options *o, const char *mountpo
 {
     for (int i = 0; i < AGAIN_MAX; i++, usleep(AGAIN_US)) { /* another process starts or ends */
         enum shared_outcome outcome = shared_join(path, o, mountpoint, status, why, why_size);
-        int err = outcome == SHARED_NONE ? take_lock(path) : 0;
+        int err = outcome == SHARED_NONE ? lock_beside_socket(path) : 0;
 
         if (outcome != SHARED_NONE)
             return outcome;
@@ -319,7 +319,7 @@ shared_await(const char *path, const struct mount_options *o, const char *mountp
 int
 shared_become(const char *path)
 {
-    return take_lock(path);
+    return lock_beside_socket(path);
 }
 
 /* ---- systemd --------------------------------------------------------------------------------- */
@@ -377,7 +377,7 @@ settled(int status, const char *why, void *arg)
 
 /* Hands the connection to the mount, whose settled() replies, or replies with an error at once. */
 static void
-take_request(int fd, char *packet, size_t bytes)
+start_requested_mount(int fd, char *packet, size_t bytes)
 {
     struct mount_options o;
     const char *mountpoint, *word;
@@ -401,7 +401,7 @@ take_request(int fd, char *packet, size_t bytes)
 }
 
 static void
-take_one(int fd)
+serve_connection(int fd)
 {
     char *packet = malloc(PACKET_MAX);
     struct timeval patience = {.tv_sec = TAKE_MS / 1000};
@@ -409,7 +409,7 @@ take_one(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ssize_t n = packet && is_root(fd) ? recv(fd, packet, PACKET_MAX, 0) : -1;
     if (n > 0) {
-        take_request(fd, packet, (size_t)n);
+        start_requested_mount(fd, packet, (size_t)n);
         return;
     }
     log_event(LOG_WARNING, NULL, "shared-no-request", "a connection without a request");
@@ -427,7 +427,7 @@ rest(struct pollfd *stop, int err)
 }
 
 static void *
-take_requests(void *arg)
+serve_mount_requests(void *arg)
 {
     struct pollfd fds[2] = {{.fd = listen_fd, .events = POLLIN}, {.fd = stop_fds[0], .events = POLLIN}};
 
@@ -438,7 +438,7 @@ take_requests(void *arg)
             continue;
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
-            take_one(fd);
+            serve_connection(fd);
         else
             rest(&fds[1], errno);
     }
@@ -473,7 +473,7 @@ shared_listen(const char *path)
         return listen_fd;
     if (pipe2(stop_fds, O_CLOEXEC) < 0)
         return -errno;
-    err = pthread_create(&taker, NULL, take_requests, NULL);
+    err = pthread_create(&taker, NULL, serve_mount_requests, NULL);
     if (!err)
         return 0;
     close(stop_fds[0]);

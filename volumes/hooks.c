@@ -64,7 +64,8 @@ log_result(const struct hook *h)
         log_event(LOG_ERROR, NULL, "hook-deadline", "%s: killed because it ran longer than %u s", h->log.name,
                   deadline_s);
     else if (r->error)
-        log_event(LOG_ERROR, NULL, "hook-failed", "%s: %s", h->log.name, strerror(-r->error));
+        log_event(LOG_ERROR, NULL, "hook-failed", "%s could not be run: %s", h->log.name,
+                  strerror(-r->error));
     else if (r->signal)
         log_event(LOG_ERROR, NULL, "hook-killed", "%s: ended by signal %d", h->log.name, r->signal);
     else if (r->exit_code)

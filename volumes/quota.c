@@ -93,7 +93,7 @@ quota_usage(const struct volume *v, struct quota_usage *out)
 /* ---- setting --------------------------------------------------------------------------------- */
 
 static int
-take_stat(const struct fop_reply *reply, void *arg)
+copy_stat(const struct fop_reply *reply, void *arg)
 {
     *(struct iatt *)arg = reply->stat;
     return 0;
@@ -104,7 +104,7 @@ static int
 find_quota_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
 {
     struct iatt stat;
-    struct brick_call q = {.seen = take_stat, .arg = &stat};
+    struct brick_call q = {.seen = copy_stat, .arg = &stat};
     struct call_stack *stk = brick_call_new(&q);
 
     if (!stk)
@@ -329,7 +329,7 @@ is_near_limit(const struct quota_rows *r, const struct quota_table *t)
 }
 
 static void
-tell_bricks(const struct volume *v, const struct quota_rows *r, const struct quota_table *t)
+send_rows_to_bricks(const struct volume *v, const struct quota_rows *r, const struct quota_table *t)
 {
     struct simple_quota_told *list = told_new(v, r, t);
 
@@ -359,7 +359,7 @@ untell_bricks(const struct volume *v)
 }
 
 static void
-tell_volume(const char *name)
+send_rows_of_volume(const char *name)
 {
     struct problem why = {0};
     struct volume *v = volumes_find(name, &why);
@@ -373,7 +373,7 @@ tell_volume(const char *name)
             quota_hosts_publish(v, &rows);
         if (sum_usage(v, &rows, &t) == 0) {
             telling.is_near |= is_near_limit(&rows, &t);
-            tell_bricks(v, &rows, &t);
+            send_rows_to_bricks(v, &rows, &t);
             spread_all_limits(v, &t);
             free(t.rows);
         }
@@ -391,7 +391,7 @@ tell_all_usage(struct chore *c)
 
     (void)c;
     telling.is_wanted = telling.is_near = false;
-    bool has_memory = volumes_each_name(tell_volume, &why) == 0;
+    bool has_memory = volumes_each_name(send_rows_of_volume, &why) == 0;
 
     if (!telling.is_wanted && has_memory)
         return 0;

@@ -72,7 +72,8 @@ unmake_places(const struct brick_plan *plan, const struct volume *now, unsigned 
     }
     /* The state still lists the bricks to undo. */
     if (is_clean && volumes_save(now, NULL, &why))
-        log_event(LOG_ERROR, NULL, "volume-bricks-undo-state", "volume %s: %s", now->name, why.wrong);
+        log_event(LOG_ERROR, NULL, "volume-bricks-undo-state",
+                  "volume %s: undone bricks stay in the state folder: %s", now->name, why.wrong);
 }
 
 static int
@@ -299,7 +300,9 @@ exchange_bricks(const struct brick_plan *plan, const struct volume *now, const b
         brick_jobs_detach(plan->fresh, plan->comes);
     if (err && has_any(was_served, now->brick_count) &&
         brick_jobs_attach(now, was_served, volumes_prepare, true, &again))
-        log_event(LOG_ERROR, NULL, "volume-bricks-back", "volume %s: %s", now->name, again.wrong);
+        log_event(LOG_ERROR, NULL, "volume-bricks-back",
+                  "volume %s: a former brick does not serve after an undone change: %s", now->name,
+                  again.wrong);
     return err;
 }
 
@@ -311,7 +314,9 @@ restore_bricks(const struct brick_plan *plan, const struct volume *now)
     brick_jobs_revert(now, volumes_prepare);
     brick_jobs_detach(plan->fresh, plan->comes);
     if (brick_jobs_attach(now, plan->leaves, volumes_prepare, true, &why))
-        log_event(LOG_ERROR, NULL, "volume-bricks-back-again", "volume %s: %s", now->name, why.wrong);
+        log_event(LOG_ERROR, NULL, "volume-bricks-back-again",
+                  "volume %s: a leaving brick does not serve after an undone change: %s", now->name,
+                  why.wrong);
 }
 
 bool
@@ -395,7 +400,8 @@ volumes_check_task(const struct volume *now, struct brick_plan *plan, struct pro
     if (volume_task_is_running(now) || (is_drain && !is_removal)) {
         problem_set(why, -EBUSY, is_drain ? "volume %s drains bricks" : "volume %s has a running rebalance",
                     now->name);
-        problem_expected(why, is_drain ? "remove-brick ... commit, or stop, first" : "its end, or a stop");
+        problem_expected(why, is_drain ? "remove-brick ... commit, or stop, first"
+                                       : "the end of the rebalance, or rebalance ... stop");
         problem_type(why, is_drain ? "kiln volume info %s" : "kiln volume rebalance %s status", now->name);
         return why->err;
     }

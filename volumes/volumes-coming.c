@@ -82,7 +82,8 @@ volumes_undo_coming(const struct volume *old, const struct volume *fresh)
         if (fresh && fresh->next_id > old->next_id && brick_host_has(fresh, b))
             continue; /* each change that brings bricks raises next_id */
         if (brick_place_clear(old, b, &why) || brick_place_unmake(old, b, &why))
-            log_event(LOG_ERROR, NULL, "cluster-brick-undo", "volume %s: %s", old->name, why.wrong);
+            log_event(LOG_ERROR, NULL, "cluster-brick-undo",
+                      "volume %s: the folder of an undone brick stays: %s", old->name, why.wrong);
     }
 }
 

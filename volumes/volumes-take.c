@@ -69,7 +69,7 @@ attach_missing(const struct volume *v, int *err, struct problem *why)
 }
 
 static int
-take_change(struct entry *e, struct volume *fresh, struct problem *why)
+apply_stored_change(struct entry *e, struct volume *fresh, struct problem *why)
 {
     struct volume *old = volume_copy(e->now), *now = old ? volume_copy(fresh) : NULL;
     struct problem copy, attach;
@@ -86,7 +86,8 @@ take_change(struct entry *e, struct volume *fresh, struct problem *why)
 
     volumes_undo_coming(old, now);
     if (volumes_save(fresh, NULL, &copy))
-        log_event(LOG_ERROR, NULL, "cluster-copy", "volume %s: %s", fresh->name, copy.wrong);
+        log_event(LOG_ERROR, NULL, "cluster-copy", "the copy of volume %s in the state folder is old: %s",
+                  fresh->name, copy.wrong);
     volumes_become(e, fresh);
     detach_leaving(old, now, restarts);
     if (volume_limit(old) && !volume_limit(now))
@@ -128,7 +129,7 @@ volumes_take(const char *name, struct volume *fresh, struct problem *why)
         volume_free(fresh);
         return why->err;
     }
-    int err = take_change(e, fresh, why);
+    int err = apply_stored_change(e, fresh, why);
     volumes_release(e);
     return err;
 }

@@ -298,12 +298,13 @@ unmake(const struct volume *v, unsigned count)
     }
     /* The definition still lists the bricks to undo. */
     if (is_clean && state_dir_remove(state, v->name, &why))
-        log_event(LOG_ERROR, NULL, "volume-undo-state", "volume %s: %s", v->name, why.wrong);
+        log_event(LOG_ERROR, NULL, "volume-undo-state",
+                  "volume %s was not created, but its definition stays: %s", v->name, why.wrong);
 }
 
 /* `is_whole`: all bricks of the volume are here, so it is created with them. */
 static int
-make_bricks(struct volume *v, bool is_whole, struct problem *why)
+make_brick_folders(struct volume *v, bool is_whole, struct problem *why)
 {
     unsigned made = 0;
 
@@ -340,7 +341,7 @@ create_volume(struct volume *v, bool is_whole, struct problem *why)
     /* A volume in the list is constant, so a copy is changed. */
     if (!(fresh = volume_copy(v)))
         problem_no_memory(why);
-    if (!fresh || check_brick_places(fresh, why) || make_bricks(fresh, is_whole, why)) {
+    if (!fresh || check_brick_places(fresh, why) || make_brick_folders(fresh, is_whole, why)) {
         volume_free(fresh);
         forget(e);
         return why->err;
@@ -421,12 +422,13 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
         return err;
     }
     if (err)
-        log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s: %s", e->now->name, left.wrong);
+        log_event(LOG_ERROR, NULL, "volume-brick-left-out", "volume %s is started without a brick: %s",
+                  e->now->name, left.wrong);
     if (!was_started && set_status(e, VOLUME_STARTED, why)) {
         brick_jobs_detach(e->now, NULL);
         return why->err;
     }
-    log_event(LOG_INFO, NULL, "volume-started", "volume %s", e->now->name);
+    log_event(LOG_INFO, NULL, "volume-started", "volume %s is started", e->now->name);
     volumes_tell_changed(e->now->name);
     problem_set(why, 0, "%s", err ? left.wrong : "");
     return 0;
@@ -445,7 +447,7 @@ volumes_start(const char *name, bool is_forced, struct problem *why)
 }
 
 static int
-need_started(const struct volume *v, struct problem *why)
+require_started(const struct volume *v, struct problem *why)
 {
     if (v->status == VOLUME_STARTED)
         return 0;
@@ -461,10 +463,10 @@ volumes_stop(const char *name, struct problem *why)
 
     if (!e)
         return why->err;
-    if (need_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
+    if (require_started(e->now, why) == 0 && set_status(e, VOLUME_STOPPED, why) == 0) {
         volumes_tell_changed(e->now->name); /* ends the self-heal daemon before the bricks */
         brick_jobs_detach(e->now, NULL);
-        log_event(LOG_INFO, NULL, "volume-stopped", "volume %s", e->now->name);
+        log_event(LOG_INFO, NULL, "volume-stopped", "volume %s is stopped", e->now->name);
     }
     volumes_release(e);
     return why->err;
@@ -840,7 +842,7 @@ volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *
 /* ---- start and end of the daemon ------------------------------------------------------------- */
 
 static int
-take_loaded(struct volume *v, void *arg, struct problem *why)
+add_loaded_volume(struct volume *v, void *arg, struct problem *why)
 {
     struct entry *e;
 
@@ -911,7 +913,7 @@ volumes_open(const char *path, const struct volumes_hooks *wanted, struct proble
     state = state_dir_open(path, why);
     if (!state)
         return why->err;
-    int err = state_dir_load(state, take_loaded, NULL, why);
+    int err = state_dir_load(state, add_loaded_volume, NULL, why);
     if (!err && !*brick_host_own()) /* with a store, the store says whether a volume was created */
         undo_half_made();
     return err;

@@ -378,7 +378,8 @@ conn_start(int fd, const struct conn_origin *from, const struct transport_ops *o
     struct conn *c = conn_new(fd, from, ops, arg);
 
     if (err)
-        log_event(LOG_DEBUG, NULL, "transport-socket-option", "%s", strerror(-err));
+        log_event(LOG_DEBUG, NULL, "transport-socket-option", "a socket keeps the kernel's TCP options: %s",
+                  strerror(-err));
     if (!c) {
         log_event(LOG_ERROR, NULL, "transport-no-memory", "a connection is refused for lack of memory");
         close(fd);

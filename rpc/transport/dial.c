@@ -25,7 +25,7 @@
 
 /* Ends the wait for a connect, unless another thread has ended the wait already. */
 static void
-leave(struct dialler *d, int result)
+dial_end_wait(struct dialler *d, int result)
 {
     pthread_mutex_lock(&d->lock);
     bool leaves = d->phase == DIAL_CONNECTING;
@@ -48,7 +48,7 @@ dial_event(struct event_source *src, uint32_t events)
     (void)events;
     if (getsockopt(src->fd, SOL_SOCKET, SO_ERROR, &err, &size))
         err = errno;
-    leave(caa_container_of(src, struct dialler, src), -err);
+    dial_end_wait(caa_container_of(src, struct dialler, src), -err);
 }
 
 static void
@@ -60,7 +60,7 @@ dial_gone(struct event_source *src)
 static void
 dial_timeout(struct timer *t)
 {
-    leave(caa_container_of(t, struct dialler, timer), -ETIMEDOUT);
+    dial_end_wait(caa_container_of(t, struct dialler, timer), -ETIMEDOUT);
 }
 
 /* ---- one try --------------------------------------------------------------------------------- */
@@ -316,5 +316,5 @@ dialler_cancel(struct dialler *d)
     if (posts)
         worker_post(&d->step);
     else
-        leave(d, -ECANCELED);
+        dial_end_wait(d, -ECANCELED);
 }

@@ -73,7 +73,7 @@ struct fop_path_client_ops {
     /* Keeps the client until `answered` has returned. Under the path's lock: must not block. */
     void (*hold)(void *client);
     /* The answer to call `xid`; `reply` is lent until return. `err` 0, or -ENOTCONN: refused without a
-     * reply. Lets the client go. In a read section. */
+     * reply. Drops the reference of `hold`. In a read section. */
     void (*answered)(void *client, uint32_t xid, int err, const struct fop_reply *reply);
 };
 

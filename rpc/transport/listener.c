@@ -236,7 +236,8 @@ bind_host(const char *host, uint16_t port, int *fd)
 
     if (failed) {
         err = failed == EAI_SYSTEM ? -errno : failed == EAI_MEMORY ? -ENOMEM : -EADDRNOTAVAIL;
-        log_event(LOG_ERROR, NULL, "transport-host-unknown", "%s: %s", host, gai_strerror(failed));
+        log_event(LOG_ERROR, NULL, "transport-host-unknown", "cannot listen at %s: %s", host,
+                  gai_strerror(failed));
         return err;
     }
     for (const struct addrinfo *a = list; a && err; a = a->ai_next)

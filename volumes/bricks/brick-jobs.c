@@ -226,7 +226,8 @@ brick_jobs_detach(const struct volume *v, const bool *only)
         log_event(LOG_CRITICAL, NULL, "volume-detach-memory", "volume %s: no memory to stop its bricks",
                   v->name);
     else if (first_failure(v, jobs, -ENOENT, &why))
-        log_event(LOG_ERROR, NULL, "volume-brick-detach", "volume %s: %s", v->name, why.wrong);
+        log_event(LOG_ERROR, NULL, "volume-brick-detach", "a brick of volume %s could not be stopped: %s",
+                  v->name, why.wrong);
     jobs_free(jobs, v->brick_count);
 }
 

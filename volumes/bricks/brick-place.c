@@ -20,7 +20,7 @@
 
 /* Checks the result `n` of getxattr(2). Returns 0 with the id, -ENODATA if there is none, or -errno. */
 static int
-take_id(const struct gfid *found, ssize_t n, struct gfid *id)
+check_xattr_id(const struct gfid *found, ssize_t n, struct gfid *id)
 {
     if (n < 0)
         return -errno;
@@ -35,7 +35,7 @@ read_id(const char *path, struct gfid *id)
 {
     struct gfid found;
 
-    return take_id(&found, lgetxattr(path, VOLUME_ID, &found, sizeof found), id);
+    return check_xattr_id(&found, lgetxattr(path, VOLUME_ID, &found, sizeof found), id);
 }
 
 /* Opens the folder, but not a symlink in its place, and reads the volume id of the opened folder. Returns
@@ -45,7 +45,7 @@ open_with_id(const char *path, struct gfid *id)
 {
     struct gfid found;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd < 0 ? -errno : take_id(&found, fgetxattr(fd, VOLUME_ID, &found, sizeof found), id);
+    int err = fd < 0 ? -errno : check_xattr_id(&found, fgetxattr(fd, VOLUME_ID, &found, sizeof found), id);
 
     if (err && fd >= 0)
         close(fd);

@@ -200,7 +200,7 @@ check_arbiters_leave(const struct brick_plan *plan, const struct volume *now, st
     for (unsigned i = 0; i < now->brick_count; i++) {
         if (now->has_arbiter && plan->leaves[i] != volume_is_arbiter(now, i)) {
             problem_set(why, -EINVAL, "a set of replica 3 arbiter 1 without its data bricks");
-            problem_expected(why, "replica 2 and the arbiters: the third of each three");
+            problem_expected(why, "replica 2 and all arbiters, which are the third brick of each set");
             return why->err;
         }
     }

@@ -21,7 +21,7 @@ struct answer {
 };
 
 static int
-take_answer(const struct fop_reply *reply, void *arg)
+copy_cleared_text(const struct fop_reply *reply, void *arg)
 {
     struct answer *a = arg;
     const struct dict_pair *p = dict_find_text(reply->dict, a->key);
@@ -34,7 +34,7 @@ take_answer(const struct fop_reply *reply, void *arg)
 static int
 ask_brick(struct graph *g, struct inode *inode, struct answer *a)
 {
-    struct brick_call q = {.seen = take_answer, .arg = a};
+    struct brick_call q = {.seen = copy_cleared_text, .arg = a};
     struct call_stack *stk = brick_call_new(&q);
 
     if (!stk)

@@ -169,7 +169,8 @@ static void
 brick_is_ended(int err, const char *error, void *arg)
 {
     if (err && err != -ENOENT)
-        log_event(LOG_ERROR, NULL, "brick-age-detach", "brick %s: %s", (char *)arg, error);
+        log_event(LOG_ERROR, NULL, "brick-age-detach", "brick %s could not be stopped: %s", (char *)arg,
+                  error);
     free(arg);
 }
 

@@ -302,7 +302,8 @@ change_bricks(const char *name, const struct bricks_change *c, struct problem *w
             return err;
         err = 0;
     }
-    return err ? err : problem_set(why, -EBUSY, "volume %.200s changes all the time", name);
+    return err ? err
+               : problem_set(why, -EBUSY, "volume %.200s was changed by other hosts during each try", name);
 }
 
 /* ---- the changes ----------------------------------------------------------------------------- */

@@ -160,7 +160,7 @@ apply_on_hosts(const struct volume *v, int64_t at, bool is_lenient, struct probl
 
 /* Writes `before` in the place of the volume of revision `from`, after hosts have refused the change. */
 static void
-take_back(const struct volume *before, int64_t from)
+restore_before_change(const struct volume *before, int64_t from)
 {
     struct problem why;
     int64_t at;
@@ -183,7 +183,7 @@ cluster_commit(const struct volume *now, const struct volume *fresh, int64_t fro
         return err;
     err = apply_on_hosts(fresh, *at, true, why);
     if (err)
-        take_back(now, *at);
+        restore_before_change(now, *at);
     return err;
 }
 
@@ -403,10 +403,11 @@ cluster_start_volume(const char *name, bool is_forced, struct problem *why)
     if (is_forced) {
         start_on_hosts(after, at, why);
         if (why->wrong[0])
-            log_event(LOG_ERROR, NULL, "cluster-brick-left-out", "volume %s: %s", name, why->wrong);
+            log_event(LOG_ERROR, NULL, "cluster-brick-left-out", "volume %s is started without a brick: %s",
+                      name, why->wrong);
     } else if ((err = apply_on_hosts(after, at, false, why))) {
         if (before->status != VOLUME_STARTED)
-            take_back(before, at);
+            restore_before_change(before, at);
         problem_expected(why, "all bricks to start");
         problem_type(why, "kiln volume start %s force   # starts without this brick", name);
     }
@@ -493,7 +494,7 @@ apply_or_take_back(struct volume *before, struct volume *after, int64_t at, stru
     int err = apply_on_hosts(after, at, true, why);
 
     if (err)
-        take_back(before, at);
+        restore_before_change(before, at);
     volume_free(before);
     volume_free(after);
     return err;

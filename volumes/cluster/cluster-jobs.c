@@ -115,7 +115,8 @@ cluster_job_update(const char *id, json_t *members)
     }
     json_decref(members);
     if (why.err)
-        log_event(LOG_WARNING, NULL, "job-record", "job %s: %s", id, why.wrong);
+        log_event(LOG_WARNING, NULL, "job-record", "job %s: its record in the store is old: %s", id,
+                  why.wrong);
     return goes_on && !why.err;
 }
 
@@ -213,7 +214,7 @@ claim_job(const char *id, const struct job_kind *kind, const char *subject)
     int err = thread_start(job_run, j);
     if (!err)
         return;
-    log_event(LOG_ERROR, NULL, "job-thread", "job %s: %s", id, strerror(-err));
+    log_event(LOG_ERROR, NULL, "job-thread", "job %s cannot start a thread: %s", id, strerror(-err));
     pthread_mutex_lock(&lock);
     running--;
     pthread_mutex_unlock(&lock);
@@ -225,7 +226,7 @@ struct jobs_reading {
 };
 
 static void
-take_job(const char *key, const char *text, int64_t revision, void *arg)
+read_job_key(const char *key, const char *text, int64_t revision, void *arg)
 {
     struct jobs_reading *r = arg;
 
@@ -242,8 +243,8 @@ read_jobs(struct jobs_reading *r, struct problem *why)
     int64_t at;
 
     *r = (struct jobs_reading){json_object(), json_object()};
-    int err = store_list(cluster_store(), "jobs/", take_job, r, &at, why);
-    err = err ? err : store_list(cluster_store(), "job-owner/", take_job, r, &at, why);
+    int err = store_list(cluster_store(), "jobs/", read_job_key, r, &at, why);
+    err = err ? err : store_list(cluster_store(), "job-owner/", read_job_key, r, &at, why);
     if (err) {
         json_decref(r->jobs);
         json_decref(r->owners);

@@ -31,7 +31,7 @@ cluster_look_here(const char *verb, json_t *args, json_t **out, struct problem *
         if (strcmp(looks[i].name, verb) == 0)
             return looks[i].run(args, out, why);
     }
-    problem_set(why, -ENOSYS, "host %s does not know '%.80s'", brick_host_own(), verb);
+    problem_set(why, -ENOSYS, "host %s does not know the question '%.80s'", brick_host_own(), verb);
     problem_expected(why, "the same version of kilnd on all hosts");
     return why->err;
 }

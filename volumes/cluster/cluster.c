@@ -107,7 +107,8 @@ follow_all_healers(void)
     struct problem why;
 
     if (volumes_each_name(healer_follow, &why))
-        log_event(LOG_ERROR, NULL, "cluster-healers", "%s", why.wrong);
+        log_event(LOG_ERROR, NULL, "cluster-healers", "the volumes that this host heals cannot be read: %s",
+                  why.wrong);
 }
 
 static void
@@ -256,7 +257,7 @@ host_sign_in(struct problem *why)
 
 /* Renews the lease, or signs in. */
 static int
-keep_once(struct problem *why)
+renew_or_sign_in(struct problem *why)
 {
     int64_t now = cluster_lease();
     int err = now ? store_renew(cluster.store, now, why) : host_sign_in(why);
@@ -285,13 +286,14 @@ keeper_run(void *arg)
         pthread_mutex_lock(&lock);
         bool was_removed = is_removed, has_news = roots_changed;
         pthread_mutex_unlock(&lock);
-        int err = was_removed ? 0 : keep_once(&why);
+        int err = was_removed ? 0 : renew_or_sign_in(&why);
 
         if (!err && has_news && !was_removed)
             err = host_announce(cluster_lease(), &why);
 
         if (err && err != last && err != -EAGAIN)
-            log_event(LOG_ERROR, NULL, "host-no-lease", "%s", why.wrong);
+            log_event(LOG_ERROR, NULL, "host-no-lease", "this host cannot renew its record in the store: %s",
+                      why.wrong);
         last = err;
         if (!was_removed)
             note_store(err ? &why : NULL);
@@ -443,7 +445,7 @@ split_ask(const char *rest, char host[256], const char **id)
 }
 
 static void
-see_ask(const char *key, const char *text)
+route_question_key(const char *key, const char *text)
 {
     const char *rest, *id;
     char host[256];
@@ -495,7 +497,7 @@ key_seen(const char *key, const char *text, int64_t revision, void *arg)
     }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    see_ask(key, text);
+    route_question_key(key, text);
     if ((name = key_below(key, "usage/")))
         quota_hosts_seen(name, text);
     if ((name = key_below(key, "hosts/")))
@@ -548,7 +550,7 @@ cluster_check_again(const char *name)
 
 /* Takes a reading in the place of the one before. Volumes that differ are applied. */
 static void
-take_reading(struct reading *r, int64_t at)
+apply_reading(struct reading *r, int64_t at)
 {
     const char *name, *key;
     json_t *value;
@@ -579,7 +581,7 @@ take_reading(struct reading *r, int64_t at)
         json_decref(old[i]);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    json_object_foreach(r->asks, key, value) see_ask(key, json_string_value(value));
+    json_object_foreach(r->asks, key, value) route_question_key(key, json_string_value(value));
     json_decref(r->asks);
     quota_hosts_reset();
     json_object_foreach(r->usage, key, value)
@@ -602,7 +604,7 @@ read_everything(int64_t *at, struct problem *why)
         free(r.authority);
         return err;
     }
-    take_reading(&r, *at);
+    apply_reading(&r, *at);
     free(r.authority);
     pthread_mutex_lock(&lock);
     bool is_first = !has_read;
@@ -681,7 +683,7 @@ next_volume(char **text)
 static void
 volume_fault_note(const char *name, const struct problem *why)
 {
-    log_event(LOG_ERROR, NULL, "cluster-volume", "volume %s: %s", name, why->wrong);
+    log_event(LOG_ERROR, NULL, "cluster-volume", "this host does not follow volume %s: %s", name, why->wrong);
     pthread_mutex_lock(&lock);
     json_object_set_new(faults, name, json_pack("{ss si}", "error", why->wrong, "errno", why->err));
     pthread_mutex_unlock(&lock);
@@ -913,7 +915,7 @@ volume_counts(const struct volume *v, void *arg)
 
 /* A state folder that has volumes, but no identity, belongs to a kilnd without a store. */
 static int
-take_identity(struct problem *why)
+load_or_make_identity(struct problem *why)
 {
     const char *dir = cluster.o->state_dir;
     unsigned count = 0;
@@ -948,7 +950,7 @@ cluster_open(const struct cluster_options *o, struct problem *why)
         if (!(*tables[i] = json_object()))
             return problem_no_memory(why);
     }
-    if (take_identity(why))
+    if (load_or_make_identity(why))
         return why->err;
     cluster.store = store_open(&o->store, why);
     return cluster.store ? 0 : why->err;
@@ -1016,7 +1018,8 @@ cluster_stop(void)
     brick_ages_end();
     cluster_asks_drain();
     if (lease && !is_away && store_end_lease(cluster.store, lease, &why))
-        log_event(LOG_WARNING, NULL, "host-lease-stays", "%s", why.wrong);
+        log_event(LOG_WARNING, NULL, "host-lease-stays",
+                  "other hosts count this host as up for some seconds: %s", why.wrong);
 }
 
 void

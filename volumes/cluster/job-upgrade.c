@@ -151,13 +151,14 @@ ask_to_upgrade(struct rolling *r)
     cluster_ask_all(&ask, 1, "upgrade", args, CLUSTER_CHANGE_S);
     json_decref(args);
     cluster_asks_end(&ask, 1);
-    /* the host may run its new program before its answer has gone: then the mark tells */
+    /* the host may run its new program before it has sent its answer; the next step sees the new mark */
     if (ask.err && ask.err != -ETIMEDOUT && ask.err != -EHOSTUNREACH && ask.err != -EAGAIN)
         return fail_at(r, ask.why.wrong);
     return true;
 }
 
-/* The host has its old program. */
+/* Asks a host with the old program to upgrade, or waits until the volumes are well. Returns false if the job
+ * ends. */
 static bool
 begin_host(struct rolling *r, const char *mark)
 {

@@ -161,7 +161,7 @@ received_add(struct received *r, const char *bytes, size_t size)
 }
 
 static size_t
-take_bytes(char *bytes, size_t one, size_t count, void *arg)
+answer_received(char *bytes, size_t one, size_t count, void *arg)
 {
     return received_add(arg, bytes, one * count) ? 0 : one * count;
 }
@@ -244,7 +244,7 @@ post_to(struct store *s, unsigned member, const char *path, const char *body, st
     if (h && headers) {
         set_request(s, h, member, path, body, headers);
         curl.easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)STORE_TRY_MS);
-        curl.easy_setopt(h, CURLOPT_WRITEFUNCTION, take_bytes);
+        curl.easy_setopt(h, CURLOPT_WRITEFUNCTION, answer_received);
         curl.easy_setopt(h, CURLOPT_WRITEDATA, r);
         curl.easy_setopt(h, CURLOPT_ERRORBUFFER, r->reason);
         code = curl.easy_perform(h);
@@ -702,7 +702,7 @@ wrong_location(const char *location, struct problem *why)
 
 /* Takes the members "HOST:PORT,HOST:PORT". */
 static int
-take_members(struct store *s, char *list, bool is_tls)
+parse_members(struct store *s, char *list, bool is_tls)
 {
     char *rest;
 
@@ -722,7 +722,7 @@ take_members(struct store *s, char *list, bool is_tls)
 
 /* Fills prefix, user and members. Returns 0, -EINVAL or -ENOMEM. */
 static int
-take_location(struct store *s, const char *location)
+parse_location(struct store *s, const char *location)
 {
     const bool is_tls = strncmp(location, "etcds://", 8) == 0;
 
@@ -744,7 +744,7 @@ take_location(struct store *s, const char *location)
     if (!err)
         err = asprintf(&s->prefix, "/%s/", has_prefix ? slash + 1 : "kiln") < 0 ? -ENOMEM : 0;
     if (!err)
-        err = take_members(s, list, is_tls);
+        err = parse_members(s, list, is_tls);
     free(rest);
     return err;
 }
@@ -817,7 +817,7 @@ store_open(const struct store_options *o, struct problem *why)
     }
     pthread_mutex_init(&s->lock, NULL);
     store_choose_files(s, o, &is_short);
-    int err = is_short ? -ENOMEM : take_location(s, o->location);
+    int err = is_short ? -ENOMEM : parse_location(s, o->location);
     if (err == -EINVAL)
         wrong_location(o->location, why);
     else if (err)

@@ -127,7 +127,7 @@ queue_line_locked(const char *line)
 
 /* The pump's source. */
 static ssize_t
-take_lines(void *arg, char *room, size_t size)
+healer_pump_source(void *arg, char *room, size_t size)
 {
     (void)arg;
     pthread_mutex_lock(&lock);
@@ -171,7 +171,7 @@ take_answer_locked(const char *line, size_t bytes)
 
 /* The pump's sink. */
 static int
-take_output(void *arg, const char *bytes, size_t count)
+healer_pump_sink(void *arg, const char *bytes, size_t count)
 {
     (void)arg;
     pthread_mutex_lock(&lock);
@@ -324,8 +324,8 @@ healer_launch(struct pump **out)
     const struct pump_options o = {.path = path,
                                    .argv = argv,
                                    .done = healer_process_ended,
-                                   .in = {.kind = PUMP_FN, .fn = take_lines},
-                                   .out = {.kind = PUMP_FN, .fn = take_output},
+                                   .in = {.kind = PUMP_FN, .fn = healer_pump_source},
+                                   .out = {.kind = PUMP_FN, .fn = healer_pump_sink},
                                    .err = {.kind = PUMP_FN, .fn = log_errors}};
     int err = healer_find_program(path);
 

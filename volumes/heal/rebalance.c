@@ -94,7 +94,7 @@ struct task_end {
 };
 
 static int
-take_end(struct volume *fresh, void *arg, struct problem *why)
+record_task_end(struct volume *fresh, void *arg, struct problem *why)
 {
     const struct task_end *end = arg;
     const char *state = json_string_value(json_object_get(end->look, "state"));
@@ -160,7 +160,8 @@ save_end(struct task_end *end)
     struct problem why;
     int err;
 
-    while (may_save_later(err = end_task(end->volume, job_state, take_end, end, &why)) && !savers_must_end())
+    while (may_save_later(err = end_task(end->volume, job_state, record_task_end, end, &why)) &&
+           !savers_must_end())
         usleep(AGAIN_MS * 1000);
     if (err && err != -EALREADY && err != -ENOENT && !may_save_later(err))
         log_event(LOG_ERROR, NULL, "rebalance-save", "volume %s: the end of its rebalance is not saved: %s",
@@ -195,7 +196,7 @@ saver_run(void *arg)
 
 /* Called by the healer with its lock. */
 static void
-take_notice(const json_t *notice)
+note_task_end(const json_t *notice)
 {
     const char *volume = json_string_value(json_object_get(notice, "ended"));
     const json_t *look = json_object_get(notice, "look");
@@ -232,7 +233,7 @@ void
 rebalance_begin(uint16_t port)
 {
     brick_port = port;
-    healer_set_notice(take_notice);
+    healer_set_notice(note_task_end);
 }
 
 void

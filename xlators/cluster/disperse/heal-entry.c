@@ -155,7 +155,7 @@ fill_new(const struct ec_name *n, struct call_stack *stk, const struct iatt *a)
 
 /* Makes an empty object on child i; `target`: of a symbolic link. */
 static int
-make_on(struct ec_name *n, unsigned i, const struct iatt *a, const char *target)
+make_object_on(struct ec_name *n, unsigned i, const struct iatt *a, const char *target)
 {
     enum fop fop = S_ISDIR(a->mode) ? FOP_mkdir : S_ISLNK(a->mode) ? FOP_symlink : FOP_mknod;
     struct call_stack *stk = name_call(n, fop, i);
@@ -200,19 +200,19 @@ has_object(struct ec_name *n, unsigned i, struct inode *inode)
 
 /* Makes the object on a child that may have it under another name. */
 static int
-bring_to(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a, const char *target)
+link_or_make_on(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a, const char *target)
 {
     bool has = has_object(n, i, inode);
 
     if (has && !S_ISDIR(a->mode))
         return ec_link_on(n, i, inode);
     int err = has ? ec_heal_move_folder(n->h, i, inode, n->name) : -ENOENT;
-    return err == -ENOENT || err == -ESTALE ? make_on(n, i, a, target) : err;
+    return err == -ENOENT || err == -ESTALE ? make_object_on(n, i, a, target) : err;
 }
 
 /* Makes the object on the children without the name. */
 static int
-make_missing(struct ec_name *n, struct inode *inode, const struct iatt *a)
+make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *a)
 {
     unsigned from = child_first(n->has);
     struct call_stack *text = NULL;
@@ -226,7 +226,7 @@ make_missing(struct ec_name *n, struct inode *inode, const struct iatt *a)
         err = ret < 0 ? ret : 0;
     }
     for_each_child (i, n->lacks) {
-        int ret = err ? err : bring_to(n, i, inode, a, text ? text->reply.path : NULL);
+        int ret = err ? err : link_or_make_on(n, i, inode, a, text ? text->reply.path : NULL);
 
         err = ret && ret != -EEXIST ? ret : err;
     }
@@ -258,7 +258,7 @@ settle_name(struct ec_name *n)
         return -EIO; /* no K children agree */
     const struct iatt *a = &n->stat[child_first(same)];
     struct inode *inode = inode_link(n->h->op.d->xl->graph->inodes, NULL, NULL, a);
-    err = inode ? make_missing(n, inode, a) : -ENOMEM;
+    err = inode ? make_missing_objects(n, inode, a) : -ENOMEM;
     inode_unref(inode);
     return err;
 }

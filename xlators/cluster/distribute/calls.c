@@ -439,7 +439,7 @@ unlock_due(struct timer *t)
 /* Copies the operation's data to the call, which may outlive the operation. Returns NULL when out of
  * memory, after freeing the call. */
 static struct unlock *
-make_lasting(struct call_stack *stk)
+copy_unlock_data(struct call_stack *stk)
 {
     struct lk_owner *owner = &stk->caller.lk_owner;
     uint8_t *bytes = arena_alloc(&stk->arena, owner->len);
@@ -465,12 +465,12 @@ unlock_of(const struct op *o, const struct dist_lock *l)
 {
     struct op pressing = *o;
     struct call_stack *stk = lock_call_make(o, l, GIVE_BACK);
-    struct unlock *u = stk ? make_lasting(stk) : NULL;
+    struct unlock *u = stk ? copy_unlock_data(stk) : NULL;
 
     pressing.is_pressing = true;
     while (!u) {
         stk = lock_call_make(&pressing, l, GIVE_BACK);
-        u = stk ? make_lasting(stk) : NULL;
+        u = stk ? copy_unlock_data(stk) : NULL;
         if (!u)
             coro_pause(MEMORY_WAIT_MS);
     }

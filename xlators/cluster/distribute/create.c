@@ -38,7 +38,7 @@ was_refused(const struct call_stack *stk)
     return stk && dict_has(stk->reply.xdata, DICT_KEY_PREOP_CHECK_FAILED);
 }
 
-static int make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out);
+static int create_beside_linkto(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out);
 
 /* Creates the file by a current layout, which cannot change meanwhile. A subvolume that is leaving gets no
  * new file, because the file would be lost. */
@@ -52,7 +52,7 @@ make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, st
     *at = (unsigned)now;
     if (child_is_leaving(o->d, *at)) {
         *at = space_best(o->d, layout, *at);
-        return *at == (unsigned)now ? -ENOTCONN : make_elsewhere(o, (unsigned)now, *at, out);
+        return *at == (unsigned)now ? -ENOTCONN : create_beside_linkto(o, (unsigned)now, *at, out);
     }
     *out = make_file_call(o, *at, NULL);
     return dist_call_at(o, *at, *out);
@@ -60,7 +60,7 @@ make_by_layout(const struct op *o, const struct layout *layout, unsigned *at, st
 
 /* Creates the file again, by a fresh layout under a lock that prevents changes. */
 static int
-make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack **out)
+create_by_fresh_layout(const struct op *o, unsigned hashed, unsigned *at, struct call_stack **out)
 {
     struct inode *parent = o->stk->call.loc.parent;
     struct dist_lock lock = {
@@ -81,7 +81,7 @@ make_again(const struct op *o, unsigned hashed, unsigned *at, struct call_stack 
 
 /* Creates the file on another subvolume, with a linkto file on the hashed one. */
 static int
-make_elsewhere(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out)
+create_beside_linkto(const struct op *o, unsigned hashed, unsigned at, struct call_stack **out)
 {
     const struct loc *loc = &o->stk->call.loc;
     struct gfid gfid;
@@ -106,10 +106,10 @@ make_file(const struct op *o, const struct layout *layout, unsigned hashed, unsi
           struct call_stack **out)
 {
     if (child_is_leaving(o->d, hashed))
-        return make_again(o, hashed, at, out);
+        return create_by_fresh_layout(o, hashed, at, out);
     *at = space_is_short(o->d, hashed) ? space_best(o->d, layout, hashed) : hashed;
     if (*at != hashed)
-        return make_elsewhere(o, hashed, *at, out);
+        return create_beside_linkto(o, hashed, *at, out);
     *out = make_file_call(o, hashed, layout);
     int err = dist_call_at(o, hashed, *out);
 
@@ -117,7 +117,7 @@ make_file(const struct op *o, const struct layout *layout, unsigned hashed, unsi
         return err;
     call_stack_free(*out);
     *out = NULL;
-    return make_again(o, hashed, at, out);
+    return create_by_fresh_layout(o, hashed, at, out);
 }
 
 xl_verdict

@@ -27,7 +27,7 @@ struct dist_place {
 
 /* Returns the attributes of the object behind a name, or of `inode` if the name is NULL. 0 or -errno. */
 static int
-look_on(const struct op *o, unsigned child, struct inode *dir, const char *name, struct inode *inode,
+lookup_on(const struct op *o, unsigned child, struct inode *dir, const char *name, struct inode *inode,
         struct iatt *out)
 {
     struct call_stack *stk = lookup_call(o, dir, name, inode, true);
@@ -81,7 +81,7 @@ find_on(const struct op *o, unsigned child, struct inode *folder, struct dist_pl
         struct iatt a;
 
         *slash = '\0';
-        err = look_on(o, child, out->dir, out->name, NULL, &a);
+        err = lookup_on(o, child, out->dir, out->name, NULL, &a);
         inode_unref(out->dir);
         out->dir = err ? NULL : inode_link(t, NULL, NULL, &a);
         err = !err && !out->dir ? -ENOMEM : err;
@@ -95,7 +95,7 @@ move_on(const struct op *o, unsigned child, const struct dist_place *from, struc
         struct inode *parent, const char *name)
 {
     struct iatt a;
-    int err = look_on(o, child, from->dir, from->name, NULL, &a);
+    int err = lookup_on(o, child, from->dir, from->name, NULL, &a);
 
     if (!err && !gfid_equal(&a.gfid, &folder->gfid))
         err = -EBUSY;
@@ -125,7 +125,7 @@ folder_move_here(const struct op *o, unsigned child, struct inode *folder, struc
     struct dist_place from;
     struct dist_lock lock[2];
     struct iatt a;
-    int err = look_on(o, child, NULL, NULL, folder, &a);
+    int err = lookup_on(o, child, NULL, NULL, folder, &a);
 
     if (err)
         return err;

@@ -616,7 +616,7 @@ heal_folder(const struct op *o, struct folder_look *f, struct inode *parent, con
     if (err == -ENOMEM || err == -EAGAIN || !f->layout || !f->best)
         return err ? err : -ESTALE; /* removed meanwhile: the data in `f` is not valid */
     if (err)
-        log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-mended", "%s: %s", GFID(&folder->gfid),
-                  strerror(-err));
+        log_event(LOG_WARNING, o->d->xl, "distribute-folder-not-mended",
+                  "folder %s could not be repaired: %s", GFID(&folder->gfid), strerror(-err));
     return 0;
 }

@@ -117,7 +117,7 @@ both_judge(const struct migrating *g, struct both *b)
 }
 
 static int
-both_look(const struct migrating *g, struct both *b)
+lookup_source_and_copy(const struct migrating *g, struct both *b)
 {
     struct coro_group group;
 
@@ -471,7 +471,7 @@ end_other_attempt(struct migrating *g, unsigned other)
     struct both b = {0};
 
     g->m->to = other;
-    int err = both_look(g, &b);
+    int err = lookup_source_and_copy(g, &b);
     if (!err || err == -EEXIST) {
         learn_own_mode(g, &b);
         g->source = b.source->reply.stat;
@@ -515,12 +515,12 @@ static int
 migrate_locked(struct migrating *g)
 {
     struct both b = {0};
-    int err = both_look(g, &b);
+    int err = lookup_source_and_copy(g, &b);
 
     if (!err && b.other >= 0) {
         err = end_other_attempt(g, (unsigned)b.other);
         both_end(&b);
-        err = err ? err : both_look(g, &b);
+        err = err ? err : lookup_source_and_copy(g, &b);
     }
     if (!err) {
         learn_own_mode(g, &b);
@@ -695,7 +695,7 @@ static int
 migrate_special_locked(struct migrating *g)
 {
     struct both b = {0};
-    int err = both_look(g, &b);
+    int err = lookup_source_and_copy(g, &b);
 
     if (err == -EEXIST && b.copy && gfid_equal(&b.copy->reply.stat.gfid, &b.source->reply.stat.gfid) &&
         !((b.copy->reply.stat.mode ^ b.source->reply.stat.mode) & S_IFMT))

@@ -39,7 +39,7 @@ first_call(const struct op *o, const struct layout *parent, unsigned hashed)
 /* Steps 1 and 2. Returns 0: the locks are held and *out has the reply; -EAGAIN: the brick has another
  * range. */
 static int
-make_first(const struct op *o, const struct layout *parent, unsigned hashed, struct dist_lock lock[2],
+mkdir_on_hashed(const struct op *o, const struct layout *parent, unsigned hashed, struct dist_lock lock[2],
            struct call_stack **out)
 {
     const struct loc *loc = &o->stk->call.loc;
@@ -73,7 +73,7 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
     *hashed = folder_hashed_by(o, loc->parent, loc->name, &parent);
     if (*hashed < 0)
         return *hashed;
-    int err = make_first(o, parent, (unsigned)*hashed, lock, out);
+    int err = mkdir_on_hashed(o, parent, (unsigned)*hashed, lock, out);
 
     layout_unref(parent);
     if (err != -EAGAIN)
@@ -82,7 +82,7 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
     if (err)
         return err;
     *hashed = layout_find(parent, dist_hash(o->d, loc->name));
-    err = *hashed < 0 ? -EIO : make_first(o, parent, (unsigned)*hashed, lock, out);
+    err = *hashed < 0 ? -EIO : mkdir_on_hashed(o, parent, (unsigned)*hashed, lock, out);
     layout_unref(parent);
     return err == -EAGAIN ? -EIO : err;
 }
@@ -90,7 +90,7 @@ make_where_hashed(const struct op *o, int *hashed, struct dist_lock lock[2], str
 /* Step 4. Sets in `l` which children have the folder; *is_ours: all other children were asked and created
  * it. */
 static int
-make_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum, bool *is_ours)
+mkdir_on_others(const struct op *o, unsigned hashed, struct layout *l, struct iatt *sum, bool *is_ours)
 {
     struct fan fan;
     int err = dist_fan_begin(&fan, o);
@@ -130,7 +130,7 @@ make_others_and_layout(const struct op *o, unsigned hashed, struct dist_lock loc
     if (l)
         l->generation = atomic_load(&o->d->generation);
     int locked = dist_locks_take(o, &ranges, 1);
-    int err = l ? make_others(o, hashed, l, sum, &is_ours) : -ENOMEM;
+    int err = l ? mkdir_on_others(o, hashed, l, sum, &is_ours) : -ENOMEM;
 
     dist_locks_drop(o, lock, 2);
     if (!err && !locked)

@@ -62,7 +62,7 @@ heal_lookup_make(const struct heal *h, unsigned i, struct inode *dir, const char
 }
 
 static int
-look_behind(struct heal *h, struct behind *b)
+lookup_behind_name(struct heal *h, struct behind *b)
 {
     int err = 0;
     struct fan f;
@@ -234,7 +234,7 @@ symlink_on(const struct heal *h, const struct behind *b, unsigned i)
 }
 
 static int
-make_empty(const struct heal *h, const struct behind *b, unsigned i)
+make_empty_object(const struct heal *h, const struct behind *b, unsigned i)
 {
     const struct iatt *stat = &b->stat[child_first(b->has)];
     bool is_dir = S_ISDIR(stat->mode);
@@ -292,7 +292,7 @@ create_on(const struct heal *h, const struct behind *b, unsigned i)
         return err;
     err = count_new(h, b, i);
     if (!err)
-        err = make_empty(h, b, i);
+        err = make_empty_object(h, b, i);
     if (err >= 0)
         heal_new_object_soon(h->op.r, b->inode);
     return err;
@@ -517,14 +517,14 @@ heal_name_is_whole(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
 
-    return !look_behind(h, &b) && is_name_whole(&b);
+    return !lookup_behind_name(h, &b) && is_name_whole(&b);
 }
 
 int
 heal_name_locked(struct heal *h, const char *name)
 {
     struct behind b = {.dir = h->op.inode, .name = name};
-    int err = look_behind(h, &b);
+    int err = lookup_behind_name(h, &b);
     bool differs = !err && !is_name_whole(&b);
 
     if (!err)

@@ -270,8 +270,8 @@ set_log_level(struct xlator *xl, const struct ios_conf *conf)
     enum log_level level = LOG_INFO;
 
     if (conf->log_level && log_level_parse(conf->log_level, &level))
-        log_event(LOG_WARNING, xl, "io-stats-log-level", "%s is no log level, left as it was",
-                  conf->log_level);
+        log_event(LOG_WARNING, xl, "io-stats-log-level",
+                  "%s is no log level: the former level stays in force", conf->log_level);
     else
         log_set_group_level(&xl->graph->log, level != LOG_INFO, level);
 }

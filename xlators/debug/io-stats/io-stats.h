@@ -22,7 +22,7 @@ int io_stats_info(struct xlator *xl, const struct dict *input, struct dict *outp
 struct io_stats_counts {
     uint64_t calls[FOP_COUNT];
     uint64_t bytes_read, bytes_written;
-    uint64_t cpu_ns; /* processor time that workers spent on its calls, by samples (event/charge.h) */
+    uint64_t cpu_ns; /* processor time that workers spent on the brick's calls, by samples (event/charge.h) */
     long open; /* files open now */
 };
 void io_stats_counts(struct xlator *xl, struct io_stats_counts *out);

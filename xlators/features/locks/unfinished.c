@@ -54,8 +54,8 @@ marked(struct call_stack *stk)
     struct graph *g = stk->owner;
 
     if (stk->reply.op_ret < 0)
-        log_event(LOG_DEBUG, g->brick, "unfinished-change-not-marked", "%s: %s", GFID(&stk->call.gfid),
-                  strerror(stk->reply.op_errno));
+        log_event(LOG_DEBUG, g->brick, "unfinished-change-not-marked", "%s was not marked for heal: %s",
+                  GFID(&stk->call.gfid), strerror(stk->reply.op_errno));
     call_stack_free(stk);
     graph_unpin(g);
 }
@@ -93,7 +93,8 @@ unfinished_mark(struct xlator *xl, struct inode *inode, bool is_of_names)
         call_stack_wind(stk, g->brick);
         return;
     }
-    log_event(LOG_WARNING, xl, "no-memory-to-mark-unfinished-change", "%s", GFID(&inode->gfid));
+    log_event(LOG_WARNING, xl, "no-memory-to-mark-unfinished-change", "no memory to mark %s for heal",
+              GFID(&inode->gfid));
     if (stk)
         call_stack_free(stk);
     graph_unpin(g);

@@ -106,8 +106,8 @@ missing_times_set(struct call_stack *stk)
     struct graph *g = stk->owner;
 
     if (stk->reply.op_ret < 0)
-        log_event(LOG_DEBUG, NULL, "utime-not-set", "%s: %s", GFID(&stk->call.gfid),
-                  strerror(stk->reply.op_errno));
+        log_event(LOG_DEBUG, NULL, "utime-not-set", "the missing times of %s were not set: %s",
+                  GFID(&stk->call.gfid), strerror(stk->reply.op_errno));
     call_stack_free(stk);
     graph_unpin(g);
 }

@@ -510,7 +510,8 @@ fuse_unmount(struct graph *g)
 
     if (m && atomic_exchange(&m->is_mounted, false) && is_still_there(m) &&
         umount2(fuse_conf(m)->mountpoint, MNT_DETACH) < 0)
-        log_event(LOG_WARNING, m->xl, "fuse-unmount", "%s: %s", fuse_conf(m)->mountpoint, strerror(errno));
+        log_event(LOG_WARNING, m->xl, "fuse-unmount", "%s cannot be unmounted: %s", fuse_conf(m)->mountpoint,
+                  strerror(errno));
 }
 
 static void
@@ -692,7 +693,7 @@ fuse_reconfigured(struct xlator *xl, const void *old)
         return;
     meta_reconfigured(m, xl->graph->volfile_fresh);
     if (timeout_of("attribute-timeout", conf->attr_timeout, &timeout_s, &why))
-        log_event(LOG_WARNING, xl, "fuse-timeout", "%s", why.text);
+        log_event(LOG_WARNING, xl, "fuse-timeout", "the former cache time stays in force: %s", why.text);
     else
         atomic_store(&m->attr_timeout_s, timeout_s);
 }

@@ -673,7 +673,7 @@ make_nodes(struct fuse_mount *m, struct inode **inodes)
 
 /* `pid` stands for a file: protocol/client/saved.h. */
 static int
-see(struct fuse_mount *m, struct inode *inode, int32_t pid)
+lookup_saved(struct fuse_mount *m, struct inode *inode, int32_t pid)
 {
     struct call_stack *stk = saving_call(FOP_lookup, inode, NULL);
 
@@ -725,10 +725,10 @@ reopen_file(void *arg, size_t i)
     struct saved_node *n = &r->nodes[f->node];
     struct inode *inode = o->inodes[f->node];
     int32_t pid = (int32_t)i + 1;
-    int ret = f->is_lost ? -EBADFD : see(o->m, inode, 0);
+    int ret = f->is_lost ? -EBADFD : lookup_saved(o->m, inode, 0);
 
     if (ret == -ENOENT || ret == -ESTALE)
-        ret = see(o->m, inode, pid);
+        ret = lookup_saved(o->m, inode, pid);
     struct fd *fd = f->is_lost ? NULL : open_saved(o->m, f, inode, pid);
     bool is_lost = !fd;
 
@@ -755,7 +755,7 @@ reopen_go(void *arg)
 {
     struct reopening *o = arg;
 
-    (void)see(o->m, o->m->root, 0);
+    (void)lookup_saved(o->m, o->m->root, 0);
     struct fuse_node *root = node_of(o->m, o->m->root);
 
     if (root)
@@ -811,13 +811,13 @@ fuse_go_on(struct graph *g)
 }
 
 static void
-see_inode(struct fuse_mount *m, struct inode *inode)
+lookup_unseen_inode(struct fuse_mount *m, struct inode *inode)
 {
     struct fuse_node *node = inode ? inode_ctx(inode, m->xl) : NULL;
 
     if (!node || !atomic_load(&node->is_unseen))
         return;
-    (void)see(m, inode, 0); /* a failure is that of the task, too */
+    (void)lookup_saved(m, inode, 0); /* a failure is that of the task, too */
     atomic_store(&node->is_unseen, false);
 }
 
@@ -828,8 +828,8 @@ task_see(struct task *t)
 
     if (t->xl != m->xl)
         return; /* a file of an older graph */
-    see_inode(m, t->stk->call.loc.inode);
-    see_inode(m, t->stk->call.loc.parent);
-    see_inode(m, t->stk->call.loc2.parent);
-    see_inode(m, t->stk->call.loc2.inode);
+    lookup_unseen_inode(m, t->stk->call.loc.inode);
+    lookup_unseen_inode(m, t->stk->call.loc.parent);
+    lookup_unseen_inode(m, t->stk->call.loc2.parent);
+    lookup_unseen_inode(m, t->stk->call.loc2.inode);
 }

@@ -174,7 +174,8 @@ write_out(struct carry *c, struct fuse_file *f)
     if (err)
         atomic_store(&f->err, err);
     if (ret < 0 && ret != -ENOTCONN) /* the bricks are gone: the writers have already got errors */
-        log_event(LOG_WARNING, c->from, "fuse-switch-fsync", "%s: %s", GFID(&old->inode->gfid),
+        log_event(LOG_WARNING, c->from, "fuse-switch-fsync",
+                  "delayed data of file %s could not be written: %s", GFID(&old->inode->gfid),
                   strerror(-ret));
     if (stk)
         call_stack_free(stk);

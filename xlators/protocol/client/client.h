@@ -8,8 +8,8 @@
 struct gfid;
 struct graph;
 
-/* Finds the volume's id, which a brick tells at the login. False: no brick has. Takes a lock of the layer;
- * any thread. */
+/* Finds the id of the volume, which a brick sends at the login. False: no brick has sent the id. Takes a lock
+ * of the layer; any thread. */
 bool client_volume_id(struct graph *g, struct gfid *out);
 
 #endif

@@ -153,8 +153,8 @@ object_changed(struct client *c, struct xdr *args)
     args->arena = &arena;
     xdr_get_cache_invalidation(args, &change);
     if (args->error)
-        log_event(LOG_WARNING, c->xl, "client-change-unreadable", "the brick's word about a change: %s",
-                  strerror(-args->error));
+        log_event(LOG_WARNING, c->xl, "client-change-unreadable",
+                  "a cache invalidation of the brick cannot be decoded: %s", strerror(-args->error));
     else
         xlator_tell_invalidated(c->xl, &change.gfid, change.flags);
     args->arena = NULL;

@@ -250,8 +250,8 @@ fd_reopened(struct rpc_reply *reply, void *arg)
     if (is_wanted && answer.op_ret >= 0)
         held_locks_take_again(c, reply->client, r);
     if (answer.op_ret < 0)
-        log_event(LOG_WARNING, c->xl, "client-fd-not-reopened", "%s: %s", GFID(&r->gfid),
-                  strerror(answer.op_errno));
+        log_event(LOG_WARNING, c->xl, "client-fd-not-reopened", "the brick does not open file %s again: %s",
+                  GFID(&r->gfid), strerror(answer.op_errno));
     else if (!is_wanted)
         late_release_send(reply->client, &(struct late_release){r->gfid, answer.fd_nr, r->is_dir});
     iobuf_unref(answer.iobuf);
@@ -269,7 +269,9 @@ reopen_fd(struct client *c, struct rpc_client *rpc, struct remote_fd *r)
 
     if (!err)
         return;
-    log_event(LOG_WARNING, c->xl, "client-fd-open-not-sent", "%s: %s", GFID(&r->gfid), strerror(-err));
+    log_event(LOG_WARNING, c->xl, "client-fd-open-not-sent",
+              "file %s cannot be opened again, because the call cannot be sent: %s", GFID(&r->gfid),
+              strerror(-err));
     remote_fd_unref(r);
     client_reopened(c);
 }

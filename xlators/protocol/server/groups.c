@@ -415,9 +415,10 @@ user_learn(struct user *u, uint64_t asked_ns, uint32_t *gids, uint32_t count, in
     struct groups *g = u->groups;
 
     if (err)
-        log_event(LOG_WARNING, NULL, "groups-not-found",
-                  "brick %s: the groups of user %u cannot be looked up: %s. %s", g->name, u->uid,
-                  strerror(-err), u->asked_ns ? "Those known last count" : "It is in none");
+        log_event(
+            LOG_WARNING, NULL, "groups-not-found",
+            "brick %s: the groups of user %u cannot be looked up: %s. %s", g->name, u->uid, strerror(-err),
+            u->asked_ns ? "The groups known before still count" : "The user counts as a member of no group");
     pthread_mutex_lock(&g->lock);
     if (!err) {
         g->bytes += (count - (size_t)u->count) * sizeof *gids;

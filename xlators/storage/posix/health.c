@@ -15,7 +15,7 @@
 #include "xlators/storage/posix/posix-internal.h"
 
 static void
-go_down(struct posix *p, const char *what, const char *why)
+health_fail(struct posix *p, const char *what, const char *why)
 {
     if (atomic_exchange(&p->is_going_down, true))
         return;
@@ -98,7 +98,7 @@ health_chore(struct chore *c)
     timer_stop(&p->health_deadline);
     /* A full disk, or a quota, does not mean a broken disk; the writers report it. */
     if (r < 0 && r != -EAGAIN && r != -ENOSPC && r != -EDQUOT)
-        go_down(p, what, strerror(-r));
+        health_fail(p, what, strerror(-r));
     return (uint64_t)posix_conf(p->xl)->health_check_interval * 1000;
 }
 
@@ -107,7 +107,7 @@ health_overdue(struct timer *t)
 {
     struct posix *p = caa_container_of(t, struct posix, health_deadline);
 
-    go_down(p, "check", "it has not ended in time");
+    health_fail(p, "check", "it has not ended in time");
 }
 
 void

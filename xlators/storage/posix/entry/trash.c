@@ -313,8 +313,8 @@ wish_of(const struct call_stack *stk)
 }
 
 static int
-keep_by(struct xlator *xl, const struct call_stack *stk, struct posix_entry *e, const struct stat *st,
-        struct inode *inode, bool by_handle)
+trash_move_removed(struct xlator *xl, const struct call_stack *stk, struct posix_entry *e,
+                   const struct stat *st, struct inode *inode, bool by_handle)
 {
     const struct trash_wish *wish = wish_of(stk);
     __attribute__((cleanup(pair_done))) struct pair at = {-1, -1};
@@ -340,10 +340,10 @@ int
 posix_trash_keep(struct xlator *xl, const struct call_stack *stk, struct posix_entry *e,
                  const struct stat *st, struct inode *inode)
 {
-    int r = keep_by(xl, stk, e, st, inode, false);
+    int r = trash_move_removed(xl, stk, e, st, inode, false);
 
     if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR) /* the table has no path, or an old one */
-        r = keep_by(xl, stk, e, st, inode, true);
+        r = trash_move_removed(xl, stk, e, st, inode, true);
     if (r >= 0)
         return r;
     log_event(LOG_WARNING, xl, "posix-trash-not", "%s/%s cannot be kept in %s: %s%s", GFID(&e->parent->gfid),
