@@ -5,8 +5,8 @@
  *      look       version, size and fragment length of each child
  *      decide     the sources are the largest group with equal data version and size, with fragments of the
  *                 right length; K are needed. All others that have the file are sinks. If no K children
- *                 agree, because a client died while it recorded a version or a size, the fragments decide
- *                 (heal-mend.c)
+ *                 agree, because a client died while it recorded a version or a size, or if fewer than K of
+ *                 them have the right length, the fragments decide (heal-mend.c)
  *      begin      bit 62 of the sinks' versions; the sinks' fragments are cut to the right length; unlock
  *      blocks     each under the lock: READ from all sources, compare, decode, encode, WRITE to the sinks
  *                 (heal-block.c). Between the blocks other clients change the sources, and stock clients
@@ -51,25 +51,18 @@ equal_data(const struct ec_heal *h, unsigned i)
     return same;
 }
 
-static uint64_t
-shortest_fragment(const struct ec_heal *h, child_set of)
-{
-    uint64_t shortest = UINT64_MAX;
-
-    for_each_child (i, of)
-        shortest = h->copy[i].stat.size < shortest ? h->copy[i].stat.size : shortest;
-    return shortest / CODEC_CHUNK * CODEC_CHUNK;
-}
-
-/* Gives equal lengths to fragments of which a truncation that a client died in has cut some or all: the
- * bytes behind the shortest one are gone from too many children. Returns 0 or -errno. */
+/* Gives equal lengths to fragments of which a truncation that a client died in has cut some or all: the bytes
+ * behind the K-th longest one are gone from too many children. A child with a shorter one is a sink. Returns
+ * 0 or -errno. */
 static int
 level_fragments(struct ec_data_heal *x, child_set of, uint64_t length)
 {
-    uint64_t shortest = shortest_fragment(x->h, of);
+    uint64_t chunks = ec_nth_longest(x->h, of, x->h->op.d->data);
 
-    for_each_child (i, of) {
-        int err = x->h->copy[i].stat.size > shortest ? cut_fragment(x->h, i, shortest) : 0;
+    x->sources = ec_at_least(x->h, of, chunks);
+    for_each_child (i, x->sources) {
+        int err = x->h->copy[i].stat.size > chunks * CODEC_CHUNK ? cut_fragment(x->h, i, chunks * CODEC_CHUNK)
+                                                                 : 0;
 
         if (!err)
             err = cut_fragment(x->h, i, length);
@@ -77,7 +70,6 @@ level_fragments(struct ec_data_heal *x, child_set of, uint64_t length)
             return err;
         x->h->copy[i].stat.size = length;
     }
-    x->sources = of;
     return 0;
 }
 
@@ -91,12 +83,23 @@ ec_is_marked(const struct ec_heal *h, child_set of)
     return is;
 }
 
+/* Returns the children of the group that have all stripes of its size. A longer fragment is cut; a shorter
+ * one lacks bytes. */
+static child_set
+whole_fragments(const struct ec_heal *h, child_set group)
+{
+    uint64_t length = group ? fragment_length(h->op.d, h->copy[child_first(group)].size) : 0;
+
+    return ec_at_least(h, group, length / CODEC_CHUNK);
+}
+
 /* Returns 0, or -EIO: no K children agree. */
 static int
 choose_sources(struct ec_data_heal *x)
 {
     struct ec_heal *h = x->h;
-    child_set best = 0;
+    const unsigned data = h->op.d->data;
+    child_set best = 0, mended = 0;
     int err = 0;
 
     for_each_child (i, h->has) {
@@ -105,20 +108,18 @@ choose_sources(struct ec_data_heal *x)
         if (children_count(same) > children_count(best))
             best = same;
     }
-    if (children_count(best) < h->op.d->data)
-        err = ec_mend_counters(x, &best);
+    if (children_count(whole_fragments(h, best)) < data)
+        err = ec_mend_counters(x, &mended);
     if (err)
         return err;
+    best = mended ? mended : best;
+    if (children_count(best) < data)
+        return -EIO;
     x->size = h->copy[child_first(best)].size;
     x->version = h->copy[child_first(best)].version[WORD_DATA];
-    uint64_t length = fragment_length(h->op.d, x->size);
-    for_each_child (i, best) {
-        /* a longer fragment is cut; a shorter one lacks bytes */
-        if (h->copy[i].stat.size >= length)
-            x->sources |= CHILD(i);
-    }
-    if (children_count(x->sources) < h->op.d->data)
-        err = ec_is_marked(h, best) ? level_fragments(x, best, length) : -EIO;
+    x->sources = whole_fragments(h, best);
+    if (children_count(x->sources) < data)
+        err = ec_is_marked(h, best) ? level_fragments(x, best, fragment_length(h->op.d, x->size)) : -EIO;
     x->sinks = h->has & ~x->sources;
     x->compares = ec_is_marked(h, x->sources);
     return err;

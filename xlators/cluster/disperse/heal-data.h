@@ -22,7 +22,11 @@ int ec_heal_block(struct ec_data_heal *x, uint64_t first, size_t count);
  * from `first` on. Returns 0 or -errno. */
 int ec_block_belongs(struct ec_heal *h, child_set of, uint64_t first, size_t count, bool *is);
 /* Makes the counters of children equal whose fragments belong together, and sets *out to these children, at
- * least K. Returns 0, -EIO: the fragments do not decide, or -errno. */
+ * least K, of which K have all stripes of the size; 0: the fragments do not decide. Returns 0 or -errno. */
 int ec_mend_counters(struct ec_data_heal *x, child_set *out);
+/* Returns the length of the n-th longest fragment of the children `of`, in chunks; 0: fewer children. */
+uint64_t ec_nth_longest(const struct ec_heal *h, child_set of, unsigned n);
+/* Returns the children of `of` whose fragments have at least this length, in chunks. */
+child_set ec_at_least(const struct ec_heal *h, child_set of, uint64_t chunks);
 
 #endif

@@ -4,9 +4,14 @@
  * the fragments of the good children belong together, which more than K fragments show.
  *
  *      candidates  all children; then all without those of one version and size, which may be behind
- *      compare     the whole file, up to the shortest fragment
- *      record      the largest recorded size that the fragments have room for, and the highest version, on
- *                  each child of the candidate, which then is a source; the others are sinks
+ *      compare     the whole file, as far as K + 1 children have fragments; children with shorter ones have
+ *                  lost bytes, and are no candidates
+ *      record      the largest recorded size for which K children have all stripes, and the highest version,
+ *                  on each child of the candidate, which then is a source if it has them; the others are
+ *                  sinks
+ *
+ * So one fragment that is damaged, or that a brick lies about, decides no size: by the shortest fragment the
+ * heal would cut all others.
  *
  * Children of equal versions but different sizes need no comparison if they are K: a size is recorded after
  * the write. A healer that dies between two children leaves counters that still differ, and the next heal
@@ -19,24 +24,46 @@
 enum { MEND_STRIPES = 1024 };
 
 static uint64_t
-mend_shortest(const struct ec_heal *h, child_set of)
+mend_chunks(const struct ec_heal *h, unsigned i)
 {
-    uint64_t shortest = UINT64_MAX;
-
-    for_each_child (i, of)
-        shortest = h->copy[i].stat.size < shortest ? h->copy[i].stat.size : shortest;
-    return shortest / CODEC_CHUNK;
+    return h->copy[i].stat.size / CODEC_CHUNK;
 }
 
-static int
-mend_compare(struct ec_heal *h, child_set of, bool *is)
+child_set
+ec_at_least(const struct ec_heal *h, child_set of, uint64_t chunks)
 {
-    uint64_t stripes = mend_shortest(h, of);
+    child_set has = 0;
+
+    for_each_child (i, of)
+        has |= mend_chunks(h, i) >= chunks ? CHILD(i) : 0;
+    return has;
+}
+
+uint64_t
+ec_nth_longest(const struct ec_heal *h, child_set of, unsigned n)
+{
+    uint64_t longest = 0;
+
+    for_each_child (i, of) {
+        if (mend_chunks(h, i) > longest && children_count(ec_at_least(h, of, mend_chunks(h, i))) >= n)
+            longest = mend_chunks(h, i);
+    }
+    return longest;
+}
+
+/* Takes children with short fragments out of *of. Sets *is to whether the fragments of the others, more than
+ * K, belong together. */
+static int
+mend_compare(struct ec_heal *h, child_set *of, bool *is)
+{
+    uint64_t stripes = ec_nth_longest(h, *of, h->op.d->data + 1);
     int err = 0;
 
-    *is = true;
+    /* without a stripe to compare, only empty fragments belong together */
+    *is = stripes || !ec_at_least(h, *of, 1);
+    *of = ec_at_least(h, *of, stripes);
     for (uint64_t at = 0; at < stripes && *is && !err; at += MEND_STRIPES)
-        err = ec_block_belongs(h, of, at, stripes - at < MEND_STRIPES ? stripes - at : MEND_STRIPES, is);
+        err = ec_block_belongs(h, *of, at, stripes - at < MEND_STRIPES ? stripes - at : MEND_STRIPES, is);
     return err;
 }
 
@@ -86,40 +113,38 @@ mend_candidates(struct ec_heal *h, child_set *out)
     for_each_child (i, h->has)
         healing |= h->copy[i].version[WORD_DATA] & VERSION_HEALING ? CHILD(i) : 0;
     left = h->has & ~healing;
-    if (children_count(left) > h->op.d->data) {
-        int err = mend_compare(h, left, &belongs);
-
-        if (err || belongs) {
-            *out = belongs ? left : 0;
-            return err;
-        }
-    }
-    for (child_set rest = left; rest;) {
-        child_set without = mend_group(h, child_first(rest), true);
+    for (child_set rest = left, without = 0; !belongs;) {
+        child_set candidate = left & ~without;
         int err = 0;
 
-        rest &= ~without;
-        if (children_count(left & ~without) > h->op.d->data)
-            err = mend_compare(h, left & ~without, &belongs);
-        if (err || belongs) {
-            *out = belongs ? left & ~without : 0;
+        if (children_count(candidate) > h->op.d->data)
+            err = mend_compare(h, &candidate, &belongs);
+        *out = belongs ? candidate : 0;
+        if (err || !rest)
             return err;
-        }
+        without = mend_group(h, child_first(rest), true);
+        rest &= ~without;
     }
     return 0;
 }
 
-/* Returns the largest recorded size that has fragments of the shortest length, or else of a smaller one. */
-static uint64_t
-mend_size(const struct ec_heal *h, child_set of)
+/* Sets *out to the largest recorded size for which K children of `of` have all stripes. Returns false if
+ * there is none. */
+static bool
+mend_size(const struct ec_heal *h, child_set of, uint64_t *out)
 {
-    uint64_t length = mend_shortest(h, of) * CODEC_CHUNK, size = 0;
+    uint64_t chunks = ec_nth_longest(h, of, h->op.d->data);
+    bool has_any = false;
 
     for_each_child (i, of) {
-        if (fragment_length(h->op.d, h->copy[i].size) <= length && h->copy[i].size > size)
-            size = h->copy[i].size;
+        uint64_t size = h->copy[i].size;
+        bool fits = size <= INT64_MAX && fragment_length(h->op.d, size) / CODEC_CHUNK <= chunks;
+
+        if (fits && (!has_any || size > *out))
+            *out = size;
+        has_any |= fits;
     }
-    return size;
+    return has_any;
 }
 
 int
@@ -127,12 +152,12 @@ ec_mend_counters(struct ec_data_heal *x, child_set *out)
 {
     struct ec_heal *h = x->h;
     child_set of = mend_newest(h);
-    uint64_t version = 0;
+    uint64_t version = 0, size = 0;
     int err = of ? 0 : mend_candidates(h, &of);
 
-    if (err || !of)
-        return err ? err : -EIO;
-    uint64_t size = mend_size(h, of);
+    *out = 0;
+    if (err || !of || !mend_size(h, of, &size))
+        return err;
     for_each_child (i, of)
         version = h->copy[i].version[WORD_DATA] > version ? h->copy[i].version[WORD_DATA] : version;
     log_event(LOG_INFO, h->op.d->xl, "disperse-counters-mended",
