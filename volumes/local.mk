@@ -69,6 +69,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster/curl-library.c \
 	volumes/cluster/curl-library.h \
 	volumes/cluster/store-etcd.c \
+	volumes/cluster/store-history.c \
+	volumes/cluster/store-history.h \
 	volumes/cluster/store.h \
 	volumes/verbs/verb-host.c \
 	volumes/verbs/verb-move.c \

@@ -5,8 +5,9 @@
 # that cannot reach each other, but the third host and the store, write through mounts of their own, and no acknowledged
 # write is lost. A host with a full disk misses writes and gets them when the disk has room. A second machine with the name
 # of a host is refused. The brick of a host that returns with the disk of an earlier day is refused, mounts read the newer
-# data of the others, and after replace-brick it is healed.
-# Covers: volumes/cluster/brick-age.c, volumes/cluster/cluster.c, volumes/cluster/cluster-register.c, volumes/cluster/host-proof.c, volumes/heal/heal-watch.c
+# data of the others, and after replace-brick it is healed. So is a brick whose disk goes back by seconds before an orderly
+# end. A host makes etcd forget former values.
+# Covers: volumes/cluster/store-history.c, volumes/cluster/brick-age.c, volumes/cluster/cluster.c, volumes/cluster/cluster-register.c, volumes/cluster/host-proof.c, volumes/heal/heal-watch.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/cluster.sh"
@@ -14,6 +15,15 @@
 gcc -shared -fPIC -O1 -o "$T/skew.so" "$source_dir/tests/cluster/skew.c"
 cluster_net 3
 etcd_start
+# 1,200 former values of another program's key, of which the store has to forget the first half
+python3 - <<'END'
+import base64, http.client, json
+etcd = http.client.HTTPConnection("127.0.0.1", 2379)
+key = base64.b64encode(b"other").decode()
+for i in range(1200):
+    etcd.request("POST", "/v3/kv/put", json.dumps({"key": key, "value": key}))
+    etcd.getresponse().read()
+END
 skewed_start() { # HOST [ARG...]
     local plain=$KILND host=$1
     local -A skew=([h1]=-300 [h2]=0 [h3]=300)
@@ -107,6 +117,8 @@ dd if=/dev/zero of="$T/h3/srv/root/fill" bs=1M 2>/dev/null || true
 t "a file is written while a disk is full" eval 'head -c 3000000 /dev/urandom >"$T/m/big" && sync "$T/m/big"'
 rm "$T/h3/srv/root/fill"
 t "the host gets the file when there is room" wait_for 240 "the heal" is_healed
+room() { echo room >"$T/m/room" && sync "$T/m/room" && [[ -s $T/h3/srv/root/v/room ]]; }
+t "clients write to the host again" wait_for 120 "room" room
 t "the bricks are equal" wait_for 60 "equal bricks" same_bricks
 
 # Two machines with one name
@@ -181,6 +193,30 @@ rm "$T/h2/srv/root/v/.glusterfs/kiln-age"
 t "without its age the brick is taken as it is" kiln_of h2 volume start v force
 t "the volume is healed" wait_for 240 "the heal" is_healed
 t "the bricks are equal" wait_for 60 "equal bricks" same_bricks
+
+# A disk that goes back by seconds, to a moment before the orderly end of kilnd
+t "the brick has an age" wait_for 60 "the age" age_of h2
+t "the store knows the age" wait_for 60 "the store" knows_age
+echo before >"$T/m/seconds"
+sync "$T/m/seconds"
+t "the volume is healed" wait_for 240 "the heal" is_healed
+rm -rf "$T/old-brick/v2"
+cp -a "$T/h2/srv/root/v2" "$T/old-brick/"
+echo after >"$T/m/seconds"
+sync "$T/m/seconds"
+t_here "the second host ends" host_stop h2
+rm -rf "$T/h2/srv/root/v2"
+cp -a "$T/old-brick/v2" "$T/h2/srv/root/"
+t_here "the second host returns with a disk that is seconds older" skewed_start h2 --brick-root /srv/root
+t "its brick is refused" host_says h1 "^Brick h2:/srv/root/v2 .* N " volume status v
+rm -rf "$T/h2/srv/root/v2"
+t "an empty folder takes the place of the brick" kiln_of h1 volume reset-brick v h2:/srv/root/v2 h2:/srv/root/v2 commit force
+t "the brick is healed" wait_for 240 "the heal" is_healed
+t "the bricks are equal" wait_for 60 "equal bricks" same_bricks
+t "the age of a brick that nobody writes comes to rest" wait_for 120 "the same age for 30 s" \
+    eval 'age=$(age_of h2); sleep 30; [[ $(age_of h2) == "$age" ]]'
+
+t "the store has forgotten former values" fails_with "required revision has been compacted" store get --rev=600 other
 
 umount "$T/fresh"
 umount "$T/m"

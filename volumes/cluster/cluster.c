@@ -29,6 +29,7 @@
 #include "volumes/heal/heal-watch.h"
 #include "volumes/heal/healer.h"
 #include "volumes/state-dir.h"
+#include "volumes/cluster/store-history.h"
 #include "volumes/volumes.h"
 
 enum { KEEP_S = 3, AGAIN_S = 1, APPLY_S = 60, HEAL_LOOK_S = 15 };
@@ -271,6 +272,21 @@ renew_or_sign_in(struct problem *why)
     return err;
 }
 
+/* One live host at a time, chosen by the names alone. */
+static bool
+is_first_alive(void)
+{
+    const char *name;
+    json_t *record;
+    bool is_first = true;
+
+    pthread_mutex_lock(&lock);
+    json_object_foreach(alive, name, record)
+        is_first &= strcmp(cluster.o->host, name) <= 0;
+    pthread_mutex_unlock(&lock);
+    return is_first;
+}
+
 static void *
 keeper_run(void *arg)
 {
@@ -301,6 +317,8 @@ keeper_run(void *arg)
             cluster_jobs_look();
         if (beats % (HEAL_LOOK_S / KEEP_S) == 0)
             heal_watch_look();
+        if (beats % (STORE_HISTORY_S / KEEP_S) == 0 && !err && is_first_alive())
+            store_history_look(cluster.store);
         if (beats % (BRICK_AGE_S / KEEP_S) == 1)
             brick_ages_grow();
     } while (cluster_pause(KEEP_S));
@@ -1029,6 +1047,7 @@ cluster_close(void)
 
     if (!cluster.o)
         return;
+    brick_ages_finish(cluster.store && !is_away);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         json_decref(tables[i]);
     quota_hosts_close();

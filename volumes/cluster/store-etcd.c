@@ -19,6 +19,7 @@ enum {
     /* Numbers of gRPC's errors. */
     GRPC_NOT_FOUND = 5,
     GRPC_PERMISSION_DENIED = 7,
+    GRPC_OUT_OF_RANGE = 11,
     GRPC_UNAUTHENTICATED = 16,
 };
 
@@ -272,6 +273,8 @@ refused(const struct store *s, const json_t *answer, long status, struct problem
     }
     if (code == GRPC_NOT_FOUND)
         return problem_set(why, -ENOENT, "the store %s: %.300s", s->location, text ? text : "not found");
+    if (code == GRPC_OUT_OF_RANGE)
+        return problem_set(why, -ENODATA, "the store %s: %.300s", s->location, text ? text : "out of range");
     return problem_set(why, -EPROTO, "the store %s answers with status %ld: %.300s", s->location, status,
                        text ? text : "not JSON");
 }
@@ -525,6 +528,17 @@ store_change(struct store *s, const struct store_change *changes, size_t count, 
         *at = json_number64(json_object_get(answer, "header"), "revision");
     json_decref(answer);
     return err;
+}
+
+int
+store_forget(struct store *s, int64_t at, struct problem *why)
+{
+    json_t *answer = NULL;
+    int err =
+        store_ask(s, "/v3/kv/compaction", json_pack("{so}", "revision", json_text64(at)), &answer, why);
+
+    json_decref(answer);
+    return err == -ENODATA ? 0 : err; /* another client has compacted already */
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */

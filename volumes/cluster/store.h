@@ -77,6 +77,9 @@ struct store_change {
 int store_change(struct store *s, const struct store_change *changes, size_t count, int64_t *at,
                  struct problem *why);
 
+/* Lets the store forget the values that were former ones at revision `at`. */
+int store_forget(struct store *s, int64_t at, struct problem *why);
+
 /* A lease ends `seconds` after its last renewal, and with it all keys that are bound to the lease. */
 int store_lease(struct store *s, unsigned seconds, int64_t *lease, struct problem *why);
 /* -ENOENT: the lease has ended. */
