@@ -51,6 +51,9 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/cluster/cluster-bricks.h \
 	volumes/cluster/cluster-change.c \
 	volumes/cluster/cluster-change.h \
+	volumes/cluster/cluster-copy.c \
+	volumes/cluster/cluster-hosts.c \
+	volumes/cluster/cluster-internal.h \
 	volumes/cluster/cluster-identity.c \
 	volumes/cluster/cluster-identity.h \
 	volumes/cluster/cluster-jobs-internal.h \
