@@ -78,7 +78,7 @@ ask_format(const char *program, char *answer, size_t size)
     return err;
 }
 
-/* Copies what the process says in its environment; "": nothing yet. False: the process has ended. */
+/* Copies the count that the process keeps in its environment; "": no count yet. False: the process ended. */
 static bool
 read_count(pid_t pid, char *out, size_t size)
 {

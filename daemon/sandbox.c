@@ -53,9 +53,9 @@ sandbox_mode_name(enum sandbox_mode mode)
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-/* Returns the sets of a wanted capability that shall have it: those that have it now. Without root,
- * programs get their capabilities by the inheritable set (and the ambient set, which the kernel keeps along
- * with it). */
+/* Returns the capability sets that keep a wanted capability: the sets that have the capability now. Without
+ * root, programs get their capabilities by the inheritable set (and the ambient set, which the kernel keeps
+ * along with it). */
 static unsigned
 sets_to_keep(enum sandbox_role role, unsigned capability, bool may_bound)
 {

@@ -604,7 +604,7 @@ items_of(const struct sheet *s, unsigned part)
     return part < PART_PROFILE ? s->f->brick_count : part < PART_PROCESS ? s->row_count : 1;
 }
 
-/* Of a volume that is started and counts. Its name needs no escapes. */
+/* Prints the limit of a started volume whose usage is counted. The name of a volume needs no escapes. */
 static void
 put_limit(const struct volume *v, void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* kiln-heal: the self-heal daemon and rebalancer of a kilnd that keeps its volumes itself: one process for all
+/* kiln-heal: the self-heal daemon and rebalancer of a kilnd without a glusterd: one process for all
  * volumes.
  *
- * kilnd starts the program, gives it volumes and questions over standard input (channel.h), and starts it
- * again when it ends. The program connects to the bricks like any client. The main thread reads the channel;
+ * kilnd starts the program, gives it volumes and questions over standard input (channel.h), and restarts
+ * the program when it ends. The program connects to the bricks like any client. The main thread reads the channel;
  * workers heal. The end of the channel ends the program. */
 #include <config.h>
 

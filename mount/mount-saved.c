@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* mount-saved: a newer program takes over the mounts of this process (mount/upgrade.h). The old program
- * freezes all mounts and saves them; the new one begins a mount for each, whose thread takes it over. */
+ * freezes and saves all mounts; the new program begins a mount for each saved mount, whose thread restores
+ * the saved state. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -266,9 +266,9 @@ const struct mount_option mount_option_rows[] = {
         .take = TAKE_SERVE, .is_of_process = true,
         .help = "be the process of the shared mounts, without a mount of its own yet, and take back the "
                 "mounts of such a process that was killed: for kiln-mount.service",
-        .manual = "Be the process of the shared mounts, without a volume and a mount point: what\n"
+        .manual = "Be the process of the shared mounts, without a volume and a mount point. The service\n"
                   ".I kiln-mount.service\n"
-                  "runs.",
+                  "starts kiln-mount with this option.",
     },
     {
         .name = "inside", .arg = "SOCKET", .arg_may_lack = true,

@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 enum mount_option_kind {
-    OPTION_ACTS,      /* has no member of its own: options.c does what `take` says */
+    OPTION_ACTS,      /* has no member of its own: options.c acts by `take` */
     OPTION_TEXT,      /* member: const char *; the last value counts */
     OPTION_TEXTS,     /* members: an array of const char *, and their number, an unsigned */
     OPTION_FLAG,      /* member: bool; the option has no value */

@@ -102,8 +102,9 @@ int volumes_at_rest(const char *name, int (*fn)(const struct volume *v, void *ar
 /* Makes the bricks of this host for a volume of the status CREATING, which stays in the list with that
  * status. Consumes `v`. */
 int volumes_make_here(struct volume *v, struct problem *why);
-/* Makes the volume what the store has: attaches, detaches and reconfigures the bricks of this host. Consumes
- * `fresh`; NULL: the store has no such volume. A brick that fails is an error, and the others serve. */
+/* Makes the volume equal to the volume of the store: attaches, detaches and reconfigures the bricks of this
+ * host. Consumes `fresh`; NULL: the store has no such volume. A brick that fails is an error, and the others
+ * serve. */
 int volumes_take(const char *name, struct volume *fresh, struct problem *why);
 
 /* ---- questions ------------------------------------------------------------------------------- */

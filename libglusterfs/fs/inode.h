@@ -130,7 +130,7 @@ inode_ref(struct inode *inode)
     refcount_get(&inode->refs);
     return inode;
 }
-/* Drops what may be the last reference, under the table's mutex: for inode_unref(). */
+/* Drops a reference that may be the last one, under the table's mutex: for inode_unref(). */
 void inode_unref_last(struct inode *inode);
 /* Drops a reference. NULL allowed. Takes the mutex only when this may be the last reference. */
 static inline void

@@ -205,9 +205,10 @@ void call_stack_wind(struct call_stack *stk, struct xlator *top);
 void call_stack_wind_below(struct call_stack *stk, struct xlator *xl);
 
 /* Makes `next` the call behind `stk` in a sequence for the same child, before `stk` is wound to that child,
- * which must be a protocol/client. `next` is not wound: the child runs it when earlier calls have succeeded
- * (with `always`, after any of their results), and answers it after them. A call that was not run is answered
- * ECANCELED with SHORTAGE_UNSENT. Where the child has BRICK_SEQUENCES, one message carries all calls.
+ * which must be a protocol/client. The caller does not wind `next`: the child runs `next` when the earlier
+ * calls have succeeded (with `always`, after any results), and answers `next` after the earlier calls. A call
+ * that was not run is answered ECANCELED with SHORTAGE_UNSENT. Where the child has BRICK_SEQUENCES, one
+ * message carries all calls.
  *
  * A call with takes_fd has no call.fd: the child uses the fd that the first call opens. Not with `always`.
  * With closes_fd the child may send the RELEASE of call.fd in the same message: calls about the fd that are

@@ -66,8 +66,8 @@ struct layer_event {
 /* Not built: the layer is left out of the graph regardless of its options. Options that turn it on are logged
  * (graph/unbuilt.h). */
 #define LAYER_NOT_BUILT 0x2u
-/* It answers changes before they are done and reports their results at FLUSH; it answers a FLUSH with
- * HINT_FLUSH_OF_MOUNT itself. */
+/* The layer answers changes before the bricks have made them, reports the results at FLUSH, and answers a
+ * FLUSH with HINT_FLUSH_OF_MOUNT by itself. */
 #define LAYER_ANSWERS_EARLY 0x4u
 /* The layer has nothing to do for a plain WRITE (call_path()): such calls pass the layer by. */
 #define LAYER_SKIPS_PLAIN_WRITES 0x8u

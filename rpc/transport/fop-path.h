@@ -104,7 +104,7 @@ fop_path_is_open(struct fop_path *p)
     return atomic_load_explicit(&p->ops, memory_order_acquire) != NULL;
 }
 /* Ends the path for the client: later answers are dropped, and the offer is withdrawn. An answer that has
- * begun may still run. Called once, by the client, who keeps the reference. */
+ * begun may still run. The client calls the function once, and keeps its reference. */
 void fop_path_close(struct fop_path *p);
 /* Drops a reference; NULL allowed. */
 void fop_path_unref(struct fop_path *p);

@@ -58,7 +58,7 @@ touch "$T/enough"
 status=0
 wait "$replacing" || status=$?
 is "$status" 0 "the files were replaced meanwhile"
-t "they were replaced at least four times" test "$(wc -l <"$T/replaced")" -ge 8
+t "the files were replaced at least four times" test "$(wc -l <"$T/replaced")" -ge 8
 
 cp "$tls_dir/server.key" "$tls_dir/client.key"
 touch -d '1 hour ago' "$tls_dir/client.key" "$tls_dir/client.pem"

@@ -34,7 +34,7 @@ for i in 1 5; do
     t "file $i is healed to the new brick" wait_for 240 "the heal" grep -q "file $i" "$T/h4/srv/b/f$i"
 done
 t_here "the dead host returns" host_start h3
-t "that host has the new list of bricks" wait_for 60 "h3 to know" host_says h3 'h4:/srv/b' volume info v
+t "the returned host has the new list of bricks" wait_for 60 "h3 to know" host_says h3 'h4:/srv/b' volume info v
 is "$(kiln_of h2 volume status v | grep -c '^Brick h[124]:/srv/b .* Y ')" 3 "the volume has the bricks of three hosts"
 
 t "bricks of three hosts are added as a set" kiln_of h2 volume add-brick v h1:/srv/c h2:/srv/c h3:/srv/c

@@ -53,7 +53,7 @@ t "no folder is left of refused volumes" eval '[[ -z $(find "$T"/h?/srv -name "n
 for v in v w; do
     mkdir "$T/m$v" "$T/copies$v"
     t "the third host starts volume $v" kiln_of h3 volume start "$v"
-    t "kiln-mount mounts it" cluster_mount "$v" "$T/m$v"
+    t "kiln-mount mounts volume $v" cluster_mount "$v" "$T/m$v"
     t "files are changed and read back" python3 "$work" random "$T/m$v" "$T/copies$v" 1 60
 done
 fragments_are_right() {

@@ -66,7 +66,7 @@ t "a host without a certificate does not get into the store, and its log says wh
 t "another file than a certificate of kiln host add is refused" fails_with "do not fit" kiln_at h2 tls take /etc/hosts
 t "the second host takes its certificate" kiln_at h2 tls take "$T/h2.pem"
 t_here "the second host starts" host_start h2
-t "the first host sees it" wait_for 60 "h2 to be up" host_is h2 up h1
+t "the first host counts the second host as up" wait_for 60 "h2 to be up" host_is h2 up h1
 
 t "the third host has an authority of its own" kiln_at h3 tls init h3 10.9.0.13
 t "its certificate does not get it into the store" kilnd_is_shut_out h3 "(certificate|SSL|TLS).*store-away"

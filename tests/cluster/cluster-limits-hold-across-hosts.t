@@ -50,22 +50,22 @@ rm -f "$T/m1/home/ann/x"
 is "$(listed h3 r /home/ann | cut -d : -f 1)" 1048576 "a host without bricks lists the folder"
 
 t_here "the second host ends" host_stop h2
-t "that host is seen to be down" wait_for 60 "h2 to be down" host_is h2 down
+t "the first host counts the dead host as down" wait_for 60 "h2 to be down" host_is h2 down
 t "a limit of a folder needs all hosts" fails_with "host h2 is down" kiln_of h1 volume quota r set /home/ann 2M
 is "$(limit_of h1 r home/ann)" 1048576 "the refused limit changes no brick"
 t "the limit of the volume is removed meanwhile" kiln_of h1 volume limit r none
 t_here "the second host returns" host_start h2
-t "it has lost the limit" wait_for 60 "no limit" has_limit h2 r . none
-is "$(limit_of h1 r .)" none "so has the first host"
+t "the returned host has lost the limit" wait_for 60 "no limit" has_limit h2 r . none
+is "$(limit_of h1 r .)" none "the first host has lost the limit"
 t "a removed limit of a folder is gone" kiln_of h2 volume quota r remove /home/ann
-is "$(limit_of h1 r home/ann) $(limit_of h2 r home/ann)" "none none" "it is gone on both bricks"
+is "$(limit_of h1 r home/ann) $(limit_of h2 r home/ann)" "none none" "both bricks have lost the limit of the folder"
 
 # three subvolumes on three hosts
 kiln_of h1 volume create d h1:/srv/d h2:/srv/d h3:/srv/d >/dev/null
 kiln_of h1 volume start d >/dev/null
 t "kiln-mount mounts the distributed volume" cluster_mount d "$T/m2" --hard=2
 t "a started volume gets a limit" kiln_of h2 volume limit d 12M
-is "$(limit_of h1 d .) $(limit_of h2 d .) $(limit_of h3 d .)" "12582912 12582912 12582912" "all bricks have it"
+is "$(limit_of h1 d .) $(limit_of h2 d .) $(limit_of h3 d .)" "12582912 12582912 12582912" "all bricks have the limit"
 for i in 1 2 3 4 5 6 7 8; do
     write "$T/m2/f$i" 16
 done
@@ -88,7 +88,7 @@ t "the sum is not far above the limit" test "$sum" -lt 20000000
 # A host that restarts while another one is down has its own brick's usage only, far below the limit.
 small=$(find "$T/h1/srv/d" -maxdepth 1 -type f -name 'f*' -size +0 | head -n 1)
 t_here "the third host ends" host_stop h3
-t "that host is seen to be down" wait_for 60 "h3 to be down" host_is h3 down
+t "the first host counts the dead host as down" wait_for 60 "h3 to be down" host_is h3 down
 t_here "the first host ends" host_stop h1
 t_here "the first host returns" host_start h1
 is_back() { test -s "$T/m2/${small##*/}"; }

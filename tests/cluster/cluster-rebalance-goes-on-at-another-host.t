@@ -44,7 +44,7 @@ sums >"$T/before"
 t_not "a rebalance cannot be stopped before it has begun" kiln_of h2 volume rebalance v stop
 t "a brick of the third host is added" kiln_of h2 volume add-brick v h3:/srv/v3
 t "a rebalance begins" kiln_of h3 volume rebalance v start
-t "it ends" wait_for 120 "the end" rebalance_is completed
+t "the rebalance completes" wait_for 120 "the end" rebalance_is completed
 t "the job is done" wait_for 30 "the job" job_is done h2
 t "the third host has files" moved
 t "the mount reads all files" diff "$T/before" <(sums)
@@ -91,4 +91,4 @@ t "its job is stopped" kiln_of h1 job stop "$job"
 t "the task of the volume is stopped" rebalance_is stopped h2
 t "another rebalance begins" kiln_of h2 volume rebalance v start
 t_here "the third host returns" host_start h3
-t "it ends" wait_for 120 "the end" rebalance_is completed
+t "the rebalance completes" wait_for 120 "the end" rebalance_is completed

@@ -36,8 +36,8 @@ t "the status shows the own brick and says why the other is unknown" \
 
 host_kill h2
 t_here "a host starts without the store" host_start h2
-t "that host serves its brick from its copy" host_says h2 '^Brick h2:/srv/b .* Y ' volume status v
-t "that host gives no volfile that may be old" fails_with "" \
+t "a host without the store serves its brick from its copy" host_says h2 '^Brick h2:/srv/b .* Y ' volume status v
+t "a host without the store gives no volfile, which may be old" fails_with "" \
     "$KILN_MOUNT" -s h2 --volfile-id=v --log-file="$T/log/old.log" "$T/old"
 t "its log says why" grep -q "this host has not reached its store yet" "$T/log/kilnd-h2.log"
 t "the mount writes to both bricks again" wait_for 120 "a write to reach the brick of h2" \

@@ -57,7 +57,7 @@ for i in "${!looks[@]}"; do
 done
 for i in "${!looks[@]}"; do
     t_here "kiln ${looks[$i]} ends while a host hangs" wait "${pids[$i]}"
-    t "it says that the host does not answer" grep -E "host h2 has not answered within [0-9]+ s" "$T/look$i"
+    t "kiln ${looks[$i]} says that the host does not answer" grep -E "host h2 has not answered within [0-9]+ s" "$T/look$i"
 done
 kill -CONT "${host_pid[h2]}"
 t "kiln top shows the other two hosts" eval '[[ $(grep -cE "^h[13] .* answers" "$T/look0") -eq 2 ]]'

@@ -93,7 +93,7 @@ sleep 3
 pair add
 sleep 15
 t "both hosts see three hosts while they cannot reach each other" all_up
-t "a change works at the first of them" kiln_of h1 volume set v network.ping-timeout 11
+t "a change works at the first host" kiln_of h1 volume set v network.ping-timeout 11
 t "the second has the change" host_says h2 "network.ping-timeout: 11" volume info v
 pair del
 sleep 3
@@ -141,7 +141,7 @@ cp -a "$T/h2/state" "$T/old-state"
 mkdir "$T/old-brick"
 cp -a "$T/h2/srv/root/v" "$T/old-brick/"
 t_here "the second host starts" skewed_start h2 --brick-root /srv/root
-t "it is healed" wait_for 120 "the heal" is_healed
+t "the volume is healed" wait_for 120 "the heal" is_healed
 t "the age of its brick grows" wait_for 120 "the age" is_older "$age"
 knows_age() { store get /kiln/ages/h2 | grep -q ":$(age_of h2)[,}]"; }
 t "the store knows the age" wait_for 60 "the store" knows_age
@@ -157,7 +157,7 @@ rm -rf "$T/h2/state" "$T/h2/srv/root/v"
 cp -a "$T/old-state" "$T/h2/state"
 cp -a "$T/old-brick/v" "$T/h2/srv/root/"
 t_here "the second host returns with its old disk" skewed_start h2 --brick-root /srv/root
-t "it has the volumes of the store" wait_for 60 "the volumes" eval '[[ $(kiln_of h2 volume list | sort | xargs) == "v w" ]]'
+t "the host with its old disk has the volumes of the store" wait_for 60 "the volumes" eval '[[ $(kiln_of h2 volume list | sort | xargs) == "v w" ]]'
 t "its brick is refused" grep -q "the disk of this brick was set back" "$T/log/kilnd-h2.log"
 t "the status shows the brick as offline" host_says h1 "^Brick h2:/srv/root/v .* N " volume status v
 t "a forced start goes on without the brick, and says why" host_says h1 "host h2: brick /srv/root/v: the disk of this brick was set back" volume start v force

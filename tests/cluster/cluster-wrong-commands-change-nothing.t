@@ -114,7 +114,7 @@ t_here "the second host returns with its old state folder" host_start h2
 follows() {
     [[ $(kiln_of h2 volume get v features.read-only | tail -n 1) =~ on$ && $(kiln_of h2 volume list) == v ]]
 }
-t "it follows the store" wait_for 60 "the store's volumes" follows
+t "the host with an old state folder follows the store" wait_for 60 "the store's volumes" follows
 t "its copy follows, too" wait_for 60 "the copy" eval 'grep -q read-only "$T/h2/state/volumes/v.json" || grep -rq read-only "$T/h2/state"'
 
 dd if=/dev/zero of="$T/h3/state/full" bs=4k 2>/dev/null || true

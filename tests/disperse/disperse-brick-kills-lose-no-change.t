@@ -47,7 +47,7 @@ for layout in ${KILN_LAYOUTS:-1x2+1 1x4+2}; do
         for ((i = 0; i < redundancy; i++)); do
             daemon_start "${brick_daemon[${bricks[$(((round + i) % size))]}]}"
         done
-        t "$layout, round $round: the mount finds them" wait_for 240 "all bricks" children_up "$size"
+        t "$layout, round $round: the mount finds the returned bricks" wait_for 240 "all bricks" children_up "$size"
         t "$layout, round $round: the load runs on all bricks again" work_on 20
         # The files change all the time, and then a heal of them begins again and again.
         kill -STOP "$load"
@@ -66,7 +66,7 @@ for layout in ${KILN_LAYOUTS:-1x2+1 1x4+2}; do
         t "$layout: the handles of $(basename "$brick") are right" brick_handles_hold "$brick"
     done
     mount_volume "$vol" "$T/stock" plain
-    t "$layout: the stock client reads them" python3 "$work" same "$T/stock" "$copies"
+    t "$layout: the stock client reads the files" python3 "$work" same "$T/stock" "$copies"
     mount_end "$T/stock"
     volume_stop "$vol"
 done

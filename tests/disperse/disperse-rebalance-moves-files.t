@@ -62,8 +62,8 @@ t "the other files are unchanged" is_unchanged "$T/mnt"
 umount "$T/mnt"
 t "the stock client mounts the volume" \
     mount -t glusterfs -o "acl,log-file=$T/log/client.log" localhost:/v "$T/stock"
-t "it reads the changed files" python3 "$work" same "$T/stock" "$T/copies"
-t "it reads the other files" is_unchanged "$T/stock"
+t "the stock client reads the changed files" python3 "$work" same "$T/stock" "$T/copies"
+t "the stock client reads the other files" is_unchanged "$T/stock"
 umount "$T/stock"
 kiln volume stop v
 t "all fragments belong together" python3 "$work" fragments 1 "$T"/b/{4,5,6}

@@ -65,7 +65,7 @@ t "reset-brick takes a brick down" kiln volume reset-brick v "$T/b/new1" start
 rm -r "$T/b/new1"
 t "another brick of the set stays: too few would be online" fails_with "1 of the other bricks" \
     kiln volume reset-brick v "$T/b/new2" start
-is "$(online)" ' 1 "online":false 2 "online":true ' "... and it is online"
+is "$(online)" ' 1 "online":false 2 "online":true ' "the brick that was not reset is online"
 t "reset-brick takes the new folder of the same path" kiln volume reset-brick v "$T/b/new1" "$T/b/new1" commit force
 t "the names are made on the brick" wait_for 60 "the names" has_names "$T/b/new1"
 t_here "the changes went on" work_end 3
@@ -78,7 +78,7 @@ t "the brick comes back stale" kiln volume start v force
 is "$(online)" ' 3 "online":true ' "all bricks are online"
 t "a brick with newest fragments is not replaced" fails_with "fewer than 2 bricks have the newest fragments" \
     kiln volume replace-brick v "$T/b/new1" "$T/b/other"
-is "$(online)" ' 3 "online":true ' "... and all bricks are online"
+is "$(online)" ' 3 "online":true ' "all bricks are online after the refused replacement"
 t "reset-brick does not take it down" fails_with "fewer than 2 bricks" kiln volume reset-brick v "$T/b/new1" start
 t "the files are right" python3 "$work" same "$T/mnt" "$T/copies"
 t "the stale brick is replaced" kiln volume replace-brick v "$T/b/new0" "$T/b/last"
@@ -88,8 +88,8 @@ t "the heal ends" wait_for 60 "no pending object" nothing_is_pending
 
 umount "$T/mnt"
 t "the stock client mounts the volume" mount -t glusterfs -o "log-file=$T/log/client.log" localhost:/v "$T/stock"
-t "it reads the changed files" python3 "$work" same "$T/stock" "$T/copies"
-t "it reads the other files" bash -c "cd '$T/stock' && md5sum --quiet -c '$T/sums'"
+t "the stock client reads the changed files" python3 "$work" same "$T/stock" "$T/copies"
+t "the stock client reads the other files" bash -c "cd '$T/stock' && md5sum --quiet -c '$T/sums'"
 umount "$T/stock"
 kiln volume stop v
 t "all fragments belong together" python3 "$work" fragments 1 "$T"/b/{last,new1,new2}

@@ -54,10 +54,10 @@ for layout in ${KILN_LAYOUTS:-1x2+1 1x4+2 2x2+1}; do
     t "$layout: random changes by kiln-mount read as written" \
         python3 "$work" random "$T/kiln/kiln" "$copies/kiln" 1 "$changes"
     mount_volume "$vol" "$T/stock" plain
-    t "$layout: the stock client reads them" python3 "$work" same "$T/stock/kiln" "$copies/kiln"
+    t "$layout: the stock client reads kiln-mount's files" python3 "$work" same "$T/stock/kiln" "$copies/kiln"
     t "$layout: random changes by the stock client read as written" \
         python3 "$work" random "$T/stock/stock" "$copies/stock" 2 "$changes"
-    t "$layout: kiln-mount reads them" python3 "$work" same "$T/kiln/stock" "$copies/stock"
+    t "$layout: kiln-mount reads the stock client's files" python3 "$work" same "$T/kiln/stock" "$copies/stock"
     t "$layout: kiln-mount changes them further" \
         python3 "$work" random "$T/kiln/stock" "$copies/stock" 2 "$changes"
     mount_end "$T/stock"

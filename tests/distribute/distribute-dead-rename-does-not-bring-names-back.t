@@ -111,7 +111,7 @@ for target in 1 2; do
     rm "$mnt/f/$new"
     t "the removed name does not come back" has_no_name "$new"
     is "$(cat "$mnt/f/$old")" renamed "the file has its old name"
-    is "$(stat -c %h "$mnt/f/$old")" 1 "and no other name"
+    is "$(stat -c %h "$mnt/f/$old")" 1 "the file has no other name"
     t "the notes are gone" notes_are_gone
 done
 
@@ -196,7 +196,7 @@ for first in old new; do
         is "$(places "$gfid")" "$look $look $look" "$case: all bricks have the folder under this name alone"
         if [[ $replaced == empty ]]; then
             is "$(ls -A "$mnt/f/$new")" "" "$case: the folder that was to be replaced is empty"
-            t "$case: it is on all bricks" test -d "${bricks[0]}/f/$new" -a -d "${bricks[1]}/f/$new" -a -d "${bricks[2]}/f/$new"
+            t "$case: the replaced folder is on all bricks" test -d "${bricks[0]}/f/$new" -a -d "${bricks[1]}/f/$new" -a -d "${bricks[2]}/f/$new"
             t "$case: the rename can be repeated" mv -T "$mnt/f/$old" "$mnt/f/$new"
             look=$new
         fi

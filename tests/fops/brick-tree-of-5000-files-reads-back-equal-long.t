@@ -33,7 +33,7 @@ t "the copied tree has the original modes and times" \
     diff <(cd "$T/tree" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort) \
     <(cd "$T/out" && find . -printf '%P %M %u %g %s %T@\n' | sed '/^ /d' | sort)
 t "the copied tree has the original bytes" diff -r "$T/tree" "$T/out"
-t "delete" rm -r "$T/m1/tree"
+t "the tree is deleted" rm -r "$T/m1/tree"
 is "$(find "$T/m2" -mindepth 1 | wc -l)" 0 "the volume is empty after the removal"
 # In each brick's store only the directories' own handles may stay.
 left=0

@@ -13,7 +13,7 @@
 quickstart() {
     timeout 900 "$source_dir/extras/quickstart.sh" "$@" >"$T/log/quickstart.out" 2>&1 </dev/null
 }
-t "up" quickstart --bricks "$T/bricks" --mount "$T/vol"
+t "quickstart.sh succeeds" quickstart --bricks "$T/bricks" --mount "$T/vol"
 is "$(tail -n 1 "$T/log/quickstart.out")" "mounted at $T/vol" "the last line names the mount point"
 t "the output has the table of pools" grep -q 'hits-hot' "$T/log/quickstart.out"
 t "the output has the table of kiln top" grep -q "^ *4 bricks  *cpu" "$T/log/quickstart.out"
@@ -29,7 +29,7 @@ is "$(pgrep -c -x kilnd)" 1 "one kilnd runs after the second run"
 kill -KILL "$(pgrep -x kilnd)"
 t "a run after the death of kilnd succeeds" quickstart --bricks "$T/bricks" --mount "$T/vol"
 is "$(cat "$T/vol/mine")" mine "the files are present after the death of kilnd"
-t "down" quickstart --down
+t "quickstart.sh --down succeeds" quickstart --down
 is "$(pgrep -x "kilnd|glusterfs" || pgrep -x kiln-mount)" "" "no process is left after --down"
 is "$(findmnt -n -o TARGET | grep -cE "$T/(vol|bricks)")" 0 "no mount is left after --down"
 t "no file is left after --down" test ! -e /run/kiln-quickstart -a ! -e "$T/bricks"

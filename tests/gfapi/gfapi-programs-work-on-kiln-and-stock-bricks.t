@@ -16,7 +16,7 @@ images_work() {
     local url=gluster://$1/v where=$2
     t "qemu-img makes an image on $where" with_kiln qemu-img create -f qcow2 "$url/a.qcow2" 64M
     t "qemu-img converts to a raw image" with_kiln qemu-img convert -f raw -O raw "$T/raw" "$url/raw"
-    is "$(for file in "$T"/b*/*/raw; do cmp -s "$file" "$T/raw" && echo equal; done)" $'equal\nequal' "both replicas are equal to it"
+    is "$(for file in "$T"/b*/*/raw; do cmp -s "$file" "$T/raw" && echo equal; done)" $'equal\nequal' "both replicas are equal to the raw image"
     t "qemu-img finds both equal" with_kiln qemu-img compare -f raw -F raw "$T/raw" "$url/raw"
     t "qemu-img converts to qcow2" with_kiln qemu-img convert -f raw -O qcow2 "$T/raw" "$url/b.qcow2"
     t "qemu-io writes, discards, writes zeroes, flushes and reads" with_kiln qemu-io -c 'write -P 0x5a 0 1M' \
@@ -30,7 +30,7 @@ verifies() {
     t "fio's engine $engine verifies what it has written on $2" with_kiln fio --name=v --ioengine="$engine" --volume=v \
         --brick="$1" --filename="f-$engine" --size=4M --bs=16k --rw=randrw --iodepth=8 --fsync=32 --verify=crc32c \
         --verify_fatal=1 --verify_state_save=0 --thread --output="$T/fio-$engine"
-    is "$(grep -c 'err= 0' "$T/fio-$engine")" 1 "... without an error"
+    is "$(grep -c 'err= 0' "$T/fio-$engine")" 1 "fio's engine $engine reports no error on $2"
 }
 
 if [[ $BRICKD == kiln ]]; then
@@ -46,9 +46,9 @@ if [[ $BRICKD == kiln ]]; then
         "the file and both replicas are equal to it"
     t "... and removes file and folder" smb "del d/b; rmdir d"
     smb_stop
-    is "$(ls -d "$T"/b/*/d 2>/dev/null) $(grep -c ' E \[' "$T/log/smbd-gfapi-kiln-v.log")" " 0" "... on all bricks, and without an error in the log"
+    is "$(ls -d "$T"/b/*/d 2>/dev/null) $(grep -c ' E \[' "$T/log/smbd-gfapi-kiln-v.log")" " 0" "smbd has removed the folder on all bricks, without an error in the log"
     out=$(with_kiln qemu-img info gluster://localhost/none/a.qcow2 2>&1) || status=$?
-    is "${status:-0} $(grep -c 'volume none' <<<"$out")" "1 2" "a volume that does not exist is an error, which names it"
+    is "${status:-0} $(grep -c 'volume none' <<<"$out")" "1 2" "the error for a missing volume names the volume"
     front_stop
 fi
 out=$(with_kiln qemu-img info gluster://localhost:1/v/a.qcow2 2>&1) || status=$?

@@ -26,6 +26,6 @@ read -r before after < <(sed -n 's/^kB with.*: //p' "$T/memory")
 t "200 volumes take $((${after:-99999} - ${before:-0})) kB, at most 10000" test $((${after:-99999} - ${before:-0})) -le 10000
 is "$(with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" left "$T/log/left.log" 2>&1)" \
     "closed: 0 0, then: EBADF" "files can be closed after the volume"
-is "$(grep -c gfapi-files-left "$T/log/left.log") $(grep -c ' E \[' "$T/log/left.log")" "1 0" "... which the log mentions, not as an error"
+is "$(grep -c gfapi-files-left "$T/log/left.log") $(grep -c ' E \[' "$T/log/left.log")" "1 0" "the log mentions the file that was closed after the volume, and no error"
 is "$(with_kiln timeout 280 python3 "$(dirname "$0")/volumes_work.py" pending "$T/log/pending.log" 2>&1)" \
     "the callback had ended: True" "closing a volume waits for a callback that runs"

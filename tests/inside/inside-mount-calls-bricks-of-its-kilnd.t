@@ -21,7 +21,7 @@ mkdir -p "$T/b/"{1,2,3,4} "$mnt" "$stock"
 
 t_not "without a kilnd the mount fails" "$KILN_MOUNT" --inside="$KILN_SOCKET" -s localhost --volfile-id demo "$mnt"
 "$KILN_MOUNT" --inside="$KILN_SOCKET" -s localhost --volfile-id demo "$mnt" 2>"$T/why" || true
-t "and says that no kilnd takes mounts" grep -q "no kilnd takes mounts at $KILN_SOCKET" "$T/why"
+t "the failed mount says that no kilnd takes mounts" grep -q "no kilnd takes mounts at $KILN_SOCKET" "$T/why"
 
 front_start --management-socket="$KILN_SOCKET" --inside-mounts
 kiln volume create demo replica 2 "$T/b/"{1,2,3,4} >/dev/null
@@ -89,7 +89,7 @@ kiln volume start far >/dev/null
 t "a second volume is mounted in the same process" bash -c "mkdir -p $T/mnt2 && $KILN mount far $T/mnt2 -o inside"
 echo both >"$T/mnt2/file"
 is "$(<"$T/far/b/file") $(<"$T/b/near/file")" "both both" "its files are on both replicas"
-t "it is unmounted" umount "$T/mnt2"
+t "the second volume is unmounted" umount "$T/mnt2"
 still_there() { reads && kiln list >/dev/null; }
 t "the other mount and kilnd stay" still_there
 

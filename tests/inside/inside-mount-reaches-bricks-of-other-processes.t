@@ -46,11 +46,11 @@ writes_many() {
 }
 same() { diff -r "$near_brick/$1" "$far_brick/$1" && [[ $(find "$far_brick/$1" -type f | wc -l) -eq 50 ]]; }
 t "files are written" writes_many before
-t "both replicas have them" same before
+t "both replicas have the files" same before
 
 daemon_kill "${brick_daemon[$far_brick]}"
 t "files are written without the other process" writes_many without
-is "$(find "$near_brick/without" -type f | wc -l)" 50 "the replica inside of kilnd has them"
+is "$(find "$near_brick/without" -type f | wc -l)" 50 "the replica inside of kilnd has the files"
 accuses_far() { getfattr --absolute-names -d -m 'trusted.afr.*far' -e hex "$near_brick/without/file7" | grep -qE '=0x0*[1-9a-f]'; }
 t "the files accuse the replica that missed them" accuses_far
 kilnd_options=()

@@ -62,5 +62,5 @@ if [[ $BRICKD == kiln ]]; then
     is "$(cat "$T"/mnt/f* | wc -l)" 20 "all files are present after the last start"
 fi
 umount "$T/mnt"
-t "stop" gl volume stop v
+t "gluster volume stop succeeds" gl volume stop v
 wait_for 120 "the process to end" process_gone "$pid"

@@ -53,5 +53,5 @@ t "glusterd starts the detached brick" gl volume start v force
 online 2
 is "$(glusterd_brick_pids)" "$pid" "the same process serves the brick"
 umount "$T/mnt"
-t "stop" gl volume stop v
-t "delete" gl volume delete v
+t "gluster volume stop succeeds" gl volume stop v
+t "gluster volume delete succeeds" gl volume delete v

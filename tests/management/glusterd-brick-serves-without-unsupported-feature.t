@@ -83,4 +83,4 @@ if [[ $BRICKD == kiln ]]; then
     t_here "the strict brick serves without the features" wait_for 120 "both bricks" bricks_all_online v 2
 fi
 umount "$mnt"
-t "stop" gl volume stop v
+t "gluster volume stop succeeds" gl volume stop v

@@ -50,7 +50,7 @@ wait_for 120 "the heal" heal_is_done
 is "$(cat "$T/bricks/v-1/f7")" new-7 "the brick has the missed change"
 wait_for 120 "the mount to be connected to both bricks" eval 'touch "$mnt/again" && [[ -e $T/bricks/v-1/again ]] || { rm -f "$mnt/again"; false; }'
 
-t "get-state" gl get-state odir "$T" file state
+t "gluster get-state succeeds" gl get-state odir "$T" file state
 t "get-state shows that the bricks have started" grep -q "Volume1.Brick2.status: Started" "$T/state"
 t "get-state detail succeeds" gl get-state odir "$T" file state2 detail
 
@@ -66,7 +66,7 @@ is "$(glusterd_brick_pids | sort)" "$pids" "the same processes serve after the r
 
 t "a replica set is added" gl volume add-brick v "$glusterd_host:$T/bricks/v-2" "$glusterd_host:$T/bricks/v-3" force
 wait_for 60 "four bricks to be online" all_online v 4
-t "rebalance" gl volume rebalance v start
+t "gluster volume rebalance succeeds" gl volume rebalance v start
 rebalanced() { gl volume rebalance v status | grep -q completed; }
 wait_for 120 "the rebalance" rebalanced
 t "all files are present" bash -c "for i in {1..20}; do [[ \$(cat '$mnt/f'\$i) == new-\$i ]] || exit 1; done"
@@ -79,11 +79,11 @@ wait_for 60 "four bricks again" all_online v 4
 gl volume heal v full >/dev/null || true
 wait_for 120 "the heal" heal_is_done
 
-t "clear-locks" gl volume clear-locks v / kind all inode
+t "gluster volume clear-locks succeeds" gl volume clear-locks v / kind all inode
 t "log rotate succeeds" gl volume log v rotate
 
 umount "$mnt"
-t "stop" gl volume stop v
+t "gluster volume stop succeeds" gl volume stop v
 wait_for 60 "all bricks to end" none_run
 setfattr -n trusted.glusterfs.volume-id -v 0x00112233445566778899aabbccddeeff "$T/bricks/v-2"
 t_not "the brick folder of another volume is refused" gl volume start v

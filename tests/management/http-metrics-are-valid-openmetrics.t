@@ -75,14 +75,14 @@ is "$(value kiln_volume_clients volume=v)" 1 "/metrics has the clients of the vo
 is "$(value kiln_volume_written_bytes_total volume=v)" $((2 * 20 * 8 * 4096)) "/metrics has the bytes written to all bricks of the volume"
 is "$(value kiln_volume_heal_pending volume=v)" 0 "/metrics has no object that waits for heal"
 is "$(value kiln_bricks state=serving)" 2 "/metrics has the bricks of the process"
-is "$(value kiln_process_threads)" "$(proc_threads "${daemon_pid[$(volume_daemons v)]}")" "threads"
+is "$(value kiln_process_threads)" "$(proc_threads "${daemon_pid[$(volume_daemons v)]}")" "/metrics has the number of threads"
 is "$(value gluster_brick_capacity_bytes_total "${of_brick[@]}")" \
     "$(($(stat -f -c '%b * %S' "$first")))" "/metrics has the size of the disk"
 is_positive() {
     python3 -c 'import sys; sys.exit(not float(sys.argv[1]) > 0)' "$(value "$@")"
 }
 is "$(grep -c '^kiln_filesystem_size_bytes{' "$T/metrics")" 1 "two bricks on a file system have one line for its size"
-is "$(value kiln_filesystem_size_bytes "${of_brick[@]}")" "$(($(stat -f -c '%b * %S' "$first")))" "that line is the first brick's"
+is "$(value kiln_filesystem_size_bytes "${of_brick[@]}")" "$(($(stat -f -c '%b * %S' "$first")))" "the line of the file system has the labels of the first brick"
 t "/metrics has the memory of the brick" is_positive kiln_brick_memory_bytes "${of_brick[@]}"
 t "/metrics has the p99 of WRITE" is_positive kiln_brick_fop_duration_quantile_seconds "${of_brick[@]}" fop=writev quantile=0.99
 exec 5<&-

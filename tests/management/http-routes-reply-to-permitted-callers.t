@@ -32,7 +32,7 @@ ask_tcp() {
 }
 
 is "$(stat -c %a "$T/http")" 600 "only root may use the socket"
-is "$(ask /healthz)" $'ok\n\n200' "/healthz"
+is "$(ask /healthz)" $'ok\n\n200' "/healthz answers ok"
 is "$(ask /readyz | tail -n 1)" 200 "/readyz answers 200 when all bricks serve"
 is "$(ask /readyz | head -n 1)" "ready: bricks serving 2, attaching 0, failed 0, detaching 0, missing 0" "/readyz counts the bricks"
 is "$(ask_tcp /healthz)" $'ok\n\n200' "/healthz answers at the address"

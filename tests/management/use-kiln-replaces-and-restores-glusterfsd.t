@@ -29,7 +29,7 @@ stock=$(first_line glusterfs --version)
 
 t "status is off before the first command" state_is off
 t "all files are the packages'" files_as_packaged
-t "on" use_kiln on
+t "use-kiln.sh on succeeds" use_kiln on
 t "status is on after on" state_is on
 t "a second on succeeds" use_kiln on
 t "status is on after the second on" state_is on
@@ -56,7 +56,7 @@ t "glusterd answers" gluster --mode=script volume list
 kill "$pid"
 wait_for 60 "glusterd to end" process_gone "$pid"
 
-t "off" use_kiln off
+t "use-kiln.sh off succeeds" use_kiln off
 t "status is off after off" state_is off
 t "a second off succeeds" use_kiln off
 t "all files are the packages' after off" files_as_packaged
@@ -80,7 +80,7 @@ dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other 
 t_not "a diversion of another package is refused" use_kiln on
 t "status is off after the refused diversion" state_is off
 dpkg-divert --quiet --package other --rename --divert /usr/sbin/glusterfs.other --remove /usr/sbin/glusterfs
-t "on" use_kiln on
+t "use-kiln.sh on succeeds" use_kiln on
 rm /usr/sbin/glusterfsd
 echo mine >/usr/sbin/glusterfsd
 t_not "off does not remove a foreign file" use_kiln off
@@ -111,15 +111,15 @@ stock=$(readlink -f "$lib_dir/libgfapi.so.0")
 t "the library's status is off" library_is off "$stock"
 t_not "a library that is not Kiln's is refused" use_gfapi on "$lib_dir/libgfapi.so.0"
 t_not "a missing library is refused" use_gfapi on /nowhere/libgfapi.so.0
-t "the library's on" use_gfapi on "$ours"
-t "... shows in the status" library_is on "$(readlink -f "$ours")"
+t "use-kiln-gfapi.sh on succeeds" use_gfapi on "$ours"
+t "the status names Kiln's library" library_is on "$(readlink -f "$ours")"
 t "programs load Kiln's library, also after ldconfig" loads "$(readlink -f "$ours")"
 t "GlusterFS's library is kept" test -f "$lib_dir/kiln-stock/libgfapi.so.0"
 t "a second on succeeds" use_gfapi on "$ours"
 rm "$lib_dir/libgfapi.so.0"
 is "$(use_gfapi status || true)" "half-done: 2 of 2 files diverted" "a missing link shows in the status"
-t "off succeeds" use_gfapi off
-t "... and a second off" use_gfapi off
+t "use-kiln-gfapi.sh off succeeds" use_gfapi off
+t "a second use-kiln-gfapi.sh off succeeds" use_gfapi off
 t "the status is off" library_is off "$stock"
 t "programs load GlusterFS's library" loads "$stock"
 is "$(dpkg -V libgfapi0)$(ls -d "$lib_dir/kiln-stock" 2>/dev/null)" "" "the package's files are complete, and nothing else is left"
@@ -127,7 +127,7 @@ dpkg-divert --quiet --local --rename --divert "$T/elsewhere" --add "$lib_dir/lib
 t_not "a diversion to another place is refused" use_gfapi on "$ours"
 dpkg-divert --quiet --local --rename --divert "$T/elsewhere" --remove "$lib_dir/libgfapi.so.0"
 rm "$lib_dir"/libgfapi.so.0*
-t "on without GlusterFS's library" use_gfapi on "$ours"
+t "use-kiln-gfapi.sh on succeeds without GlusterFS's library" use_gfapi on "$ours"
 t "programs load Kiln's library" loads "$(readlink -f "$ours")"
 t "off removes the link" use_gfapi off
-is "$(ls -d "$lib_dir"/libgfapi.so* "$lib_dir/kiln-stock" 2>/dev/null)" "" "nothing is left"
+is "$(ls -d "$lib_dir"/libgfapi.so* "$lib_dir/kiln-stock" 2>/dev/null)" "" "use-kiln-gfapi.sh off leaves no file"

@@ -28,7 +28,7 @@ for i in {1..100}; do
 done
 ms=$(((${EPOCHREALTIME/./} - ${begin/./}) / 1000))
 is "$failed" 0 "100 mounts are made"
-is "$(pgrep -fc '^mount.kiln')" 1 "one process has them"
+is "$(pgrep -fc '^mount.kiln')" 1 "one process has the 100 mounts"
 pid=$(pgrep -f '^mount.kiln')
 for i in {1..100}; do
     echo "$i" >"$T/m/$i/file"

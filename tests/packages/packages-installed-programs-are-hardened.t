@@ -11,7 +11,7 @@
 [[ -f $KILN_BUILD/Makefile ]] || skip_all "$KILN_BUILD is no configured build"
 ! grep -qE '^KILN_LDFLAGS = *$' "$KILN_BUILD/Makefile" || skip_all "$KILN_BUILD is a build without hardening"
 
-t "installed" make -C "$KILN_BUILD" install DESTDIR="$T/root"
+t "make install succeeds" make -C "$KILN_BUILD" install DESTDIR="$T/root"
 
 is_moved() { [[ $(readelf -hW "$1") =~ Type:\ +DYN ]]; }
 has_relro() { [[ $(readelf -lW "$1") == *GNU_RELRO* ]]; }

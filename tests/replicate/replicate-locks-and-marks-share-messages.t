@@ -81,7 +81,7 @@ for i in range(int(sys.argv[2])):
     os.unlink(name)
 END
 }
-# The first file of a mount takes single locks, and lock and mark of a new file wait for what the first has shown.
+# The first file of a mount takes single locks, and lock and mark of a new file wait for the result of the first file.
 whole_files
 before=$(records_now)
 whole_files

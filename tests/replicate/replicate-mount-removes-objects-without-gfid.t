@@ -48,7 +48,7 @@ daemon_removes() {
     t "$vol: the stock daemon removes a folder without a gfid" wait_for 60 "heal" is_absent "${bricks[last]}/e/folder"
     kill -TERM "$shd_pid" && wait "$shd_pid" || true
     shd_pid=
-    t_here "$vol: unmounted again" mount_end "$mnt"
+    t_here "$vol: the second mount ends" mount_end "$mnt"
 }
 
 is_absent() {
@@ -91,7 +91,7 @@ for count in 2 3; do
     ls -l "$mnt/d" "$mnt/d/data" >/dev/null 2>&1 || true
     sleep 2
     is "$(cat "${bricks[last]}/d/data")" data "$vol: a file without a gfid that holds data stays on the brick"
-    t_here "$vol: unmounted" mount_end "$mnt"
+    t_here "$vol: the mount ends" mount_end "$mnt"
     [[ $count == 2 ]] || daemon_removes "$mnt-daemon"
     volume_stop "$vol"
 done

@@ -40,13 +40,13 @@ t "so does its removal" fails_with "Operation not permitted" rmdir "$a/.shard"
 t "so does a rename to its name" fails_with "Operation not permitted" mv -T "$a/plain" "$a/.shard"
 mkdir "$a/d"
 t "another folder may have the name" mkdir "$a/d/.shard"
-is "$(ls -A "$a/d")" .shard "and is shown"
+is "$(ls -A "$a/d")" .shard "the other folder of that name is listed"
 
 key=trusted.glusterfs.shard.file-size
 is "$(getfattr -d -m trusted.glusterfs.shard -e hex "$a/small" 2>/dev/null)" "" "a list of xattrs does not have those of blocks"
 t "the size's xattr cannot be read" fails_with "No such attribute" getfattr -n $key "$a/small"
-t "it cannot be set" fails_with "Operation not permitted" setfattr -n $key -v 0x00 "$a/small"
-t "it cannot be removed" fails_with "Operation not permitted" setfattr -x $key "$a/small"
+t "the size's xattr cannot be set" fails_with "Operation not permitted" setfattr -n $key -v 0x00 "$a/small"
+t "the size's xattr cannot be removed" fails_with "Operation not permitted" setfattr -x $key "$a/small"
 is "$(stat -c %s "$a/small")" 9000005 "the size is as before"
 
 mkdir "$a/many"
@@ -85,4 +85,4 @@ mount_kiln v "$T/sub" --subdir-mount=/sub
 cp "$T/data" "$T/sub/f"
 t "a mount of a subdirectory writes into blocks" cmp "$T/data" "$a/sub/f"
 t "the name of the folder is free there" mkdir "$T/sub/.shard"
-is "$(ls -A "$T/sub" | tr '\n' ' ')" ".shard f " "and is listed"
+is "$(ls -A "$T/sub" | tr '\n' ' ')" ".shard f " "a folder of that name in the subdirectory is listed"

@@ -30,14 +30,14 @@ has_blocks() {
 }
 wait_for 120 "the mount to follow" has_blocks
 t "a file that is created then has blocks" has_blocks
-t "and is whole" cmp "$T/data" "$mnt/try"
+t "the file in blocks is whole" cmp "$T/data" "$mnt/try"
 echo more >&7
 exec 7>&-
 t "a file that was open is usable" bash -c "cmp <(tail -c +6 '$mnt/before') <(tail -c +6 '$T/data')"
 front_mount v "$T/stock"
 t "a stock mount by name reads the file in blocks" cmp "$T/data" "$T/stock/try"
 cp "$T/data" "$T/stock/theirs"
-t "and Kiln's mount the file that it has written" cmp "$T/data" "$mnt/theirs"
+t "kiln-mount reads the file that the stock mount has written" cmp "$T/data" "$mnt/theirs"
 is "$(stat -c %s "$mnt/theirs" "$T/stock/before" | tr '\n' ' ')" "9000000 9000000 " "both show the sizes"
 umount "$T/stock"
 pid=$(<"$T/mount.pid")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln-mount and stock's client use the same files in blocks of 4 MB: one reads what the other has written, in turns and side by
+# kiln-mount and stock's client use the same files in blocks of 4 MB: each reads the other's writes, in turns and side by
 # side, on kilnd's bricks and on stock's. Each of them removes the blocks of files that the other has made, and finishes the
 # removals that the other has begun.
 # Covers: xlators/features/shard
@@ -32,7 +32,7 @@ for kind in kiln stock; do
     mount_kiln "$vol" "$kiln" --attribute-timeout=0 --entry-timeout=0
     t "$kind bricks: kiln-mount changes a file" python3 "$work" model 3 40 "$T/plain" "$kiln/k"
     mount_volume "$vol" "$stock" utime --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable
-    t "$kind bricks: stock's client reads it" python3 "$work" compare "$T/plain" "$stock/k"
+    t "$kind bricks: stock's client reads the file" python3 "$work" compare "$T/plain" "$stock/k"
     head -c 13000000 /dev/urandom >"$T/data"
     cp "$T/data" "$stock/s"
     truncate -s 9000000 "$stock/s"

@@ -41,7 +41,7 @@ for i in {1..20}; do echo "text $i" >"$T/stock/dir/$i"; done
 
 t "add-brick adds a second copy" kiln volume add-brick v replica 2 "$T/b/2"
 t "the second copy is healed" wait_for 240 "the heal" same_on 1 2 dir/20
-t "wholly" wait_for 240 "nothing to be pending" nothing_is_pending
+t "no object waits for heal" wait_for 240 "nothing to be pending" nothing_is_pending
 t "the copies are equal" bricks_get_equal "$T/b/1" "$T/b/2"
 t "the stock client writes to both copies" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/new-stock' && cmp '$T/b/1/new-stock' '$T/b/2/new-stock'"
 t "kiln-mount writes to both copies" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/new-kiln' && cmp '$T/b/1/new-kiln' '$T/b/2/new-kiln'"
@@ -61,7 +61,7 @@ t "reset-brick stops a brick whose folder is gone" kiln volume reset-brick v "$T
 t "files are written without the brick" wait_for 240 "a write" bash -c "echo more >'$T/stock/dir/more'"
 t "replace-brick puts another folder in the brick's place" kiln volume replace-brick v "$T/b/2" "$T/b/3" commit force
 t "the new folder is healed" wait_for 240 "the heal" same_on 1 3 dir/more
-t "wholly" wait_for 240 "nothing to be pending" nothing_is_pending
+t "no object waits for heal" wait_for 240 "nothing to be pending" nothing_is_pending
 t "both copies are equal after the replacement" bricks_get_equal "$T/b/1" "$T/b/3"
 t "the stock client writes to both copies after the replacement" wait_for 240 "the stock client" bash -c "echo stock >'$T/stock/second' && cmp '$T/b/1/second' '$T/b/3/second'"
 t "kiln-mount writes to both copies after the replacement" wait_for 240 "kiln-mount" bash -c "echo kiln >'$T/kiln/third' && cmp '$T/b/1/third' '$T/b/3/third'"

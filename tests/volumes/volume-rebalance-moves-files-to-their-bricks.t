@@ -62,7 +62,7 @@ facts >"$T/before"
 
 kiln volume add-brick v "$T"/b/{5,6}
 t "rebalance fix-layout starts" kiln volume rebalance v fix-layout start
-t "... and ends" wait_for 240 "the end" is_over rebalance v
+t "rebalance fix-layout ends" wait_for 240 "the end" is_over rebalance v
 include "... as completed" grep completed <<<"$(kiln volume rebalance v status)"
 is "$(entries "$T/b/5")" "" "fix-layout moves no file"
 layout_of() {
@@ -75,7 +75,7 @@ t "rebalance ends" wait_for 240 "the end" is_over rebalance v
 kiln volume rebalance v status
 t "no file failed" grep -q 'skipped: 0, failed: 0' <<<"$(kiln volume rebalance v status)"
 t "the added bricks have files" test "$(entries "$T/b/5" ! -perm 1000 | wc -l)" -gt 10
-is "$(entries "$T/b/5" | wc -l)" "$(entries "$T/b/6" | wc -l)" "both replicas have them"
+is "$(entries "$T/b/5" | wc -l)" "$(entries "$T/b/6" | wc -l)" "both added replicas have the same number of files"
 is "$(for b in 1 3 5; do entries "$T/b/$b" -type f -perm 1000; done)" "" "no linkto file is left"
 facts >"$T/after"
 t "contents, attributes, xattrs and ACLs are as before" diff "$T/before" "$T/after"
@@ -98,7 +98,7 @@ t_here "kilnd stops" front_stop
 t_here "kilnd starts again" front_start
 include "kilnd has kept the result" grep completed <<<"$(kiln volume rebalance v status)"
 t_not "bricks that were not drained are not committed" kiln volume remove-brick v "$T"/b/{1,2} commit
-t "remove-brick start" kiln volume remove-brick v "$T"/b/{1,2} start
+t "remove-brick start succeeds" kiln volume remove-brick v "$T"/b/{1,2} start
 t_not "another set cannot be drained meanwhile" kiln volume remove-brick v "$T"/b/{3,4} start
 t "the drain ends" wait_for 240 "the end" is_over remove-brick v "$T"/b/{1,2}
 is "$(entries "$T/b/1")" "" "no file is left on the drained bricks"
@@ -107,7 +107,7 @@ t "the client has found the bricks again" wait_for 240 "the client" touch "$T/mn
 for i in {100..130}; do echo "new $i" >"$T/mnt/d/$i"; done
 is "$(entries "$T/b/1")" "" "no new file is made on the drained bricks"
 rm "$T"/mnt/d/1[0-3]?
-t "remove-brick commit" kiln volume remove-brick v "$T"/b/{1,2} commit
+t "remove-brick commit succeeds" kiln volume remove-brick v "$T"/b/{1,2} commit
 is "$(kiln_json info v | grep -o '"path"' | wc -l)" 4 "the volume has four bricks"
 same_links() {
     links >"$T/links-after" && diff "$T/links-before" "$T/links-after"

@@ -76,7 +76,7 @@ ec_fsync_go(struct ec_op *op)
         child_set good = answers_judge(op, &f, false, &ret);
 
         err = ret < 0 ? ret : answers_take(op, &f, good);
-        /* what a child could not store is newer on the others */
+        /* the others have newer data than a child that could not store */
         ec_record(op, op->inode, COUNTS_DATA, f.sent & ~f.unread, good, false);
         fan_end(&f);
     }

@@ -9,8 +9,8 @@
  *                  bytes that no caller has seen written, and bytes beside them in the stripe, are lost
  *      WRITE       to the sinks, and to sources that did not agree
  *
- * A healer that dies between the writes leaves what it found: a stripe that does not belong together, of a
- * file with a dirty mark. */
+ * A healer that dies between the writes leaves the state that it found: a stripe that does not belong
+ * together, of a file with a dirty mark. */
 #include <errno.h>
 #include <string.h>
 

@@ -60,8 +60,8 @@ are_equal_blocks(const struct call_stack *a, const struct call_stack *b)
            (a->reply.op_ret == 0 || memcmp(x->iov_base, y->iov_base, x->iov_len) == 0);
 }
 
-/* Copies a block until D has what S has. D's block is a hole before the first attempt, but for changes that
- * clients have made there as on S: zeros need not be written then. */
+/* Copies a block until D has the contents of S. D's block is a hole before the first attempt, but for
+ * changes that clients have made there as on S: zeros need not be written then. */
 static int
 copy_block_to_copy(const struct migrating *g, uint64_t offset, uint64_t size)
 {

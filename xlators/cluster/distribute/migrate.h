@@ -36,7 +36,7 @@ migration_add_bytes(const struct migration *m, uint64_t bytes)
 int migrate_file(const struct op *o, struct migration *m);
 /* The same for a symbolic link, a device, a socket or a pipe. */
 int migrate_special(const struct op *o, struct migration *m);
-/* For a file that is on its hashed subvolume m->from: removes what an earlier migration has left. */
+/* For a file that is on its hashed subvolume m->from: removes the remains of an earlier migration. */
 int migrate_settle(const struct op *o, struct migration *m);
 
 /* ---- migrate-names.c ------------------------------------------------------------------------- */

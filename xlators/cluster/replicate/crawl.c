@@ -654,7 +654,7 @@ walk_goes_on(struct crawler *c)
     return is_wanted && !crawl_must_stop(c);
 }
 
-/* Heals a folder, so that all children have the same names, then what the names lead to. */
+/* Heals a folder, so that all children have the same names, and then the objects behind the names. */
 static void
 walk_folder(struct walk *w, const struct object *folder)
 {

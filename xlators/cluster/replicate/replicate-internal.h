@@ -393,7 +393,7 @@ void hold_early_step(const struct op *op, struct hold *h, unsigned i, struct fan
  * marks of single children. The fans have their replies; this frees them. Returns whether the hold is
  * kept. */
 bool hold_early_end(const struct op *op, struct hold *h, struct fan *lock, struct fan *mark);
-/* Lets a hold that was taken without an open file end by this one. */
+/* Makes a hold that was taken without an open file send its last calls through this file. */
 void hold_use_file(struct hold *h, struct repl_fd *file);
 /* Returns for how many milliseconds the lock on a folder's names is kept after the last change of a name. */
 uint64_t names_kept_ms(const struct replicate *r);

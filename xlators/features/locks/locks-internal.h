@@ -53,7 +53,7 @@
 #include "stack/call-pack.h"
 #include "stack/xlator.h"
 
-/* `mark` of a stub: what follows when it is woken without an error. */
+/* `mark` of a stub: the step that follows when it is woken without an error. */
 enum waiter_mark {
     WAITER_ANSWERS, /* the reply to the lock request is sent */
     WAITER_GOES_ON, /* a removal: the call continues with the layer below */

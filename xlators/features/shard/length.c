@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Truncate, and opens that truncate.
  *
- *   longer     XATTROP of the size; what lies between is a hole
+ *   longer     XATTROP of the size; the range between is a hole
  *   shorter    1. the shards behind the new end are removed   2. the block with the new end is cut
  *              3. XATTROP of the size
  *   always under the exclusive lock on the size (hold.c), after a check of the caller's rights

@@ -10,7 +10,7 @@
  * Users do not see /.shard, and can neither read nor set this layer's xattrs. A caller of pid -1
  * (geo-replication) sees everything as the bricks have it.
  *
- * The context of an inode has what is known of a file or a shard (file.c). No lock is held over a call. */
+ * The context of an inode has the known state of a file or a shard (file.c). No lock is held over a call. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

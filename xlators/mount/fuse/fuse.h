@@ -33,8 +33,8 @@ struct parcel;
 /* Stops reading requests. 0, -ENOTCONN: the mount point is not served; -EBUSY: files of bricks before the
  * last change of bricks are open. Main thread, as the next functions, outside of read sections. */
 int fuse_freeze_begin(struct graph *g);
-/* Goes on with what fuse_freeze_begin() has begun; never waits. 1: nothing is under way any more, and nothing
- * will be; 0: look again soon; -errno: this mount cannot be saved now. */
+/* Continues the freeze that fuse_freeze_begin() has begun; never waits. Returns 1 if no request is under way
+ * or will begin, 0 if the caller must ask again soon, or -errno if this mount cannot be saved now. */
 int fuse_freeze_look(struct graph *g);
 /* Says what the looks wait for; constant. After fuse_freeze_begin() has returned 0. */
 const char *fuse_freeze_obstacle(struct graph *g);

@@ -151,7 +151,7 @@ bool client_start_saved(struct client *c, struct brick_peer *peer);
 void client_saved_free(struct client *c);
 /* Answers a call about a saved file. XL_PASS: the call goes to the brick. */
 xl_verdict client_answer_saved(struct client *c, struct call_stack *stk);
-/* The brick has opened a file: restores what was saved with a saved file's fd. */
+/* The brick has opened a file: restores the state that was saved with the file's fd. */
 void client_opened_again(struct client *c, struct call_stack *stk);
 
 /* connection.c: counts an OPEN as done; after the last one fops are sent. */

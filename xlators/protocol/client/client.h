@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* client: what a program may ask a mount's protocol/client layers. */
+/* client: questions that a program may ask a mount's protocol/client layers. */
 #ifndef KILN_PROTOCOL_CLIENT_H
 #define KILN_PROTOCOL_CLIENT_H
 

@@ -35,12 +35,13 @@ bool clients_rest(struct graph *g);
 int clients_save(struct graph *g, struct fd *const *files, size_t count, struct parcel *to);
 /* Lets the sockets survive exec(2), or not. 0 or -errno. */
 int clients_keep_open(struct graph *g, bool keeps);
-/* For the new program, before graph_start(): keeps what was saved. The volfile is the same. 0, -ENOMEM, or
+/* For the new program, before graph_start(): keeps the saved state. The volfile is the same. 0, -ENOMEM, or
  * -EBADMSG: other layers than expected. */
 int clients_restore(struct graph *g, struct parcel *from);
 /* True if each client has its brick. */
 bool clients_are_up(struct graph *g);
-/* All files are open again, or never will be: forgets the rest. No call is under way. */
+/* Ends the restoration: drops the saved state of files that could not be opened again. No call is under
+ * way. */
 void clients_restored(struct graph *g);
 
 #endif

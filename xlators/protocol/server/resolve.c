@@ -168,7 +168,7 @@ asked_done(struct call_stack *child)
         resolve_and_wind(req); /* the same step again, which now has its inode or knows that there is none */
 }
 
-/* Sets what the LOOKUP does about an object without a gfid. For a CREATE, it gives a file that has lost its
+/* Sets how the LOOKUP treats an object without a gfid. For a CREATE, it gives a file that has lost its
  * gfid the gfid of the client's request. For a healer's removal, the first LOOKUP reports the object, and the
  * second gives it a gfid, because only objects with a gfid can be removed. A brick that dies before the
  * removal leaves an object with a gfid, which the healer removes as any other. */

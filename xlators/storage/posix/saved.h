@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* saved: what storage hands to a newer program in the same process (graph/saved-brick.h). */
+/* saved: the state that storage hands to a newer program in the same process (graph/saved-brick.h). */
 #ifndef KILN_POSIX_SAVED_H
 #define KILN_POSIX_SAVED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* trash-wish: what features/trash asks of storage for a removal (HINT_TRASH of stack/fop.h). */
+/* trash-wish: the wishes of features/trash for a removal by storage (HINT_TRASH of stack/fop.h). */
 #ifndef KILN_POSIX_TRASH_WISH_H
 #define KILN_POSIX_TRASH_WISH_H
 
