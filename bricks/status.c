@@ -31,7 +31,7 @@ enum {
 enum { INODES_MAX = 2000, FDS_MAX = 10000, CALLS_MAX = 2000 };
 
 /* Keys are made of numbers; the first error stays. */
-struct teller {
+struct status_dict {
     struct dict *out;
     int err;
 };
@@ -39,7 +39,7 @@ struct teller {
 /* Every key is added once, so the function does not look for the key among the thousands that are there
  * already. */
 static void
-append(struct teller *t, struct dict_pair pair, const char *format, va_list args)
+append(struct status_dict *t, struct dict_pair pair, const char *format, va_list args)
 {
     char key[128];
     int len = vsnprintf(key, sizeof key, format, args);
@@ -52,7 +52,7 @@ append(struct teller *t, struct dict_pair pair, const char *format, va_list args
 }
 
 __attribute__((format(printf, 3, 4))) static void
-tell(struct teller *t, int64_t value, const char *format, ...)
+status_put_number(struct status_dict *t, int64_t value, const char *format, ...)
 {
     va_list args;
 
@@ -62,7 +62,7 @@ tell(struct teller *t, int64_t value, const char *format, ...)
 }
 
 __attribute__((format(printf, 3, 4))) static void
-tell_text(struct teller *t, const char *value, const char *format, ...)
+status_put_text(struct status_dict *t, const char *value, const char *format, ...)
 {
     uint32_t len = (uint32_t)strlen(value);
     const char *copy = arena_dup(t->out->arena, value, len);
@@ -88,7 +88,7 @@ static const struct {
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 struct pools {
-    struct teller t;
+    struct status_dict t;
     unsigned owner; /* only pools with objects of this owner; 0: all */
     int count;      /* told */
     bool is_wanted; /* the pool of the coming lines */
@@ -96,13 +96,13 @@ struct pools {
 };
 
 static void
-tell_pool(struct pools *p)
+status_put_pool(struct pools *p)
 {
     if (!p->is_wanted)
         return;
-    tell(&p->t, 0, "pool%d.max-stdalloc", p->count); /* no object bypasses the pools */
+    status_put_number(&p->t, 0, "pool%d.max-stdalloc", p->count); /* no object bypasses the pools */
     for (unsigned i = 0; i < COLUMNS; i++)
-        tell_text(&p->t, p->value[i], "pool%d.%s", p->count, columns[i].to);
+        status_put_text(&p->t, p->value[i], "pool%d.%s", p->count, columns[i].to);
     p->count++;
     p->is_wanted = false;
 }
@@ -114,7 +114,7 @@ take_pool_line(void *arg, const char *key, const char *value)
     unsigned owner;
 
     if (strcmp(key, "-----") == 0) {
-        tell_pool(p);
+        status_put_pool(p);
         p->is_wanted = p->owner == 0;
     } else if (strcmp(key, "owner") == 0 && sscanf(value, "id %u,", &owner) == 1 && owner == p->owner) {
         p->is_wanted = true;
@@ -151,19 +151,19 @@ answer_mem(const struct graph *g, struct dict *out)
     struct pools p = {.t.out = out, .owner = bricks_count() > 1 ? g->owner : 0};
     struct mallinfo2 m = allocator_figures();
 
-    tell(&p.t, (int64_t)m.arena, "mallinfo.arena");
-    tell(&p.t, (int64_t)m.ordblks, "mallinfo.ordblks");
-    tell(&p.t, (int64_t)m.smblks, "mallinfo.smblks");
-    tell(&p.t, (int64_t)m.hblks, "mallinfo.hblks");
-    tell(&p.t, (int64_t)m.hblkhd, "mallinfo.hblkhd");
-    tell(&p.t, (int64_t)m.usmblks, "mallinfo.usmblks");
-    tell(&p.t, (int64_t)m.fsmblks, "mallinfo.fsmblks");
-    tell(&p.t, (int64_t)m.uordblks, "mallinfo.uordblks");
-    tell(&p.t, (int64_t)m.fordblks, "mallinfo.fordblks");
-    tell(&p.t, (int64_t)m.keepcost, "mallinfo.keepcost");
+    status_put_number(&p.t, (int64_t)m.arena, "mallinfo.arena");
+    status_put_number(&p.t, (int64_t)m.ordblks, "mallinfo.ordblks");
+    status_put_number(&p.t, (int64_t)m.smblks, "mallinfo.smblks");
+    status_put_number(&p.t, (int64_t)m.hblks, "mallinfo.hblks");
+    status_put_number(&p.t, (int64_t)m.hblkhd, "mallinfo.hblkhd");
+    status_put_number(&p.t, (int64_t)m.usmblks, "mallinfo.usmblks");
+    status_put_number(&p.t, (int64_t)m.fsmblks, "mallinfo.fsmblks");
+    status_put_number(&p.t, (int64_t)m.uordblks, "mallinfo.uordblks");
+    status_put_number(&p.t, (int64_t)m.fordblks, "mallinfo.fordblks");
+    status_put_number(&p.t, (int64_t)m.keepcost, "mallinfo.keepcost");
     mem_pools_dump(take_pool_line, &p);
-    tell_pool(&p);
-    tell(&p.t, p.count, "mempool-count");
+    status_put_pool(&p);
+    status_put_number(&p.t, p.count, "mempool-count");
     return p.t.err;
 }
 
@@ -192,7 +192,7 @@ status_peer_text(const struct sockaddr_storage *peer, char *text, size_t size)
 static int
 answer_clients(struct graph *g, struct dict *out)
 {
-    struct teller t = {.out = out};
+    struct status_dict t = {.out = out};
     struct brick_client *c;
     int n = 0;
 
@@ -203,27 +203,27 @@ answer_clients(struct graph *g, struct dict *out)
         if (!c->conn)
             continue;
         status_peer_text(conn_peer(c->conn), peer, sizeof peer);
-        tell_text(&t, peer, "client%d.hostname", n);
-        tell(&t, (int64_t)conn_bytes_in(c->conn), "client%d.bytesread", n);
-        tell(&t, (int64_t)conn_bytes_out(c->conn), "client%d.byteswrite", n);
-        tell(&t, c->opversion, "client%d.opversion", n);
-        tell_text(&t, *c->process_name ? c->process_name : "unknown", "client%d.name", n);
+        status_put_text(&t, peer, "client%d.hostname", n);
+        status_put_number(&t, (int64_t)conn_bytes_in(c->conn), "client%d.bytesread", n);
+        status_put_number(&t, (int64_t)conn_bytes_out(c->conn), "client%d.byteswrite", n);
+        status_put_number(&t, c->opversion, "client%d.opversion", n);
+        status_put_text(&t, *c->process_name ? c->process_name : "unknown", "client%d.name", n);
         n++;
     }
     pthread_mutex_unlock(&g->clients_lock);
-    tell(&t, n, "clientcount");
+    status_put_number(&t, n, "clientcount");
     return t.err;
 }
 
 /* ---- inode ----------------------------------------------------------------------------------- */
 
 struct inodes {
-    struct teller t;
+    struct status_dict t;
     unsigned active, lru;
 };
 
 static void
-tell_inode(struct inode *inode, void *ctx, void *arg)
+status_put_inode(struct inode *inode, void *ctx, void *arg)
 {
     struct inodes *l = arg;
     int refs = atomic_load(&inode->refs.n) - 1; /* the walk has a reference */
@@ -234,10 +234,10 @@ tell_inode(struct inode *inode, void *ctx, void *arg)
     (void)ctx;
     if (l->active + l->lru >= INODES_MAX)
         return;
-    tell_text(&l->t, GFID(&inode->gfid), "conn0.itable.%s%u.gfid", list, n);
-    tell(&l->t, 1, "conn0.itable.%s%u.nlookup", list, n);
-    tell(&l->t, refs, "conn0.itable.%s%u.ref", list, n);
-    tell(&l->t,
+    status_put_text(&l->t, GFID(&inode->gfid), "conn0.itable.%s%u.gfid", list, n);
+    status_put_number(&l->t, 1, "conn0.itable.%s%u.nlookup", list, n);
+    status_put_number(&l->t, refs, "conn0.itable.%s%u.ref", list, n);
+    status_put_number(&l->t,
          S_ISDIR(inode->type)   ? 2
          : S_ISREG(inode->type) ? 1
                                 : 3,
@@ -253,33 +253,34 @@ answer_inodes(struct graph *g, struct dict *out)
     const struct xlator *storage = &g->layers[g->layer_count - 1];
     struct inodes l = {.t.out = out};
 
-    tell(&l.t, 1, "conncount");
-    inode_table_each(g->inodes, storage, tell_inode, &l);
-    tell(&l.t, inode_table_limit(g->inodes), "conn0.itable.lru_limit");
-    tell(&l.t, l.active, "conn0.itable.active_size");
-    tell(&l.t, l.lru, "conn0.itable.lru_size");
-    tell(&l.t, 0, "conn0.itable.purge_size");
+    status_put_number(&l.t, 1, "conncount");
+    inode_table_each(g->inodes, storage, status_put_inode, &l);
+    status_put_number(&l.t, inode_table_limit(g->inodes), "conn0.itable.lru_limit");
+    status_put_number(&l.t, l.active, "conn0.itable.active_size");
+    status_put_number(&l.t, l.lru, "conn0.itable.lru_size");
+    status_put_number(&l.t, 0, "conn0.itable.purge_size");
     return l.t.err;
 }
 
 /* ---- fd -------------------------------------------------------------------------------------- */
 
 struct fds {
-    struct teller t;
+    struct status_dict t;
     int client, count;
 };
 
 static void
-tell_fd(const struct fd *fd, uint32_t number, void *arg)
+status_put_fd(const struct fd *fd, uint32_t number, void *arg)
 {
     struct fds *l = arg;
 
     (void)number;
     if (l->count >= FDS_MAX)
         return;
-    tell(&l->t, fd->pid, "conn%d.fdtable.fdentry%d.pid", l->client, l->count);
-    tell(&l->t, atomic_load(&fd->refs.n), "conn%d.fdtable.fdentry%d.refcount", l->client, l->count);
-    tell(&l->t, (int64_t)fd->flags, "conn%d.fdtable.fdentry%d.flags", l->client, l->count);
+    status_put_number(&l->t, fd->pid, "conn%d.fdtable.fdentry%d.pid", l->client, l->count);
+    status_put_number(&l->t, atomic_load(&fd->refs.n), "conn%d.fdtable.fdentry%d.refcount", l->client,
+                      l->count);
+    status_put_number(&l->t, (int64_t)fd->flags, "conn%d.fdtable.fdentry%d.flags", l->client, l->count);
     l->count++;
 }
 
@@ -294,22 +295,22 @@ answer_fds(struct graph *g, struct dict *out)
         uint32_t capacity, first_free;
 
         l.count = 0;
-        fd_table_each(&c->fds, tell_fd, &l, &capacity, &first_free);
-        tell(&l.t, atomic_load(&c->refs.n), "conn%d.fdtable.refcount", l.client);
-        tell(&l.t, capacity, "conn%d.fdtable.maxfds", l.client);
-        tell(&l.t, first_free, "conn%d.fdtable.firstfree", l.client);
-        tell(&l.t, l.count, "conn%d.fdtable.openfds", l.client);
+        fd_table_each(&c->fds, status_put_fd, &l, &capacity, &first_free);
+        status_put_number(&l.t, atomic_load(&c->refs.n), "conn%d.fdtable.refcount", l.client);
+        status_put_number(&l.t, capacity, "conn%d.fdtable.maxfds", l.client);
+        status_put_number(&l.t, first_free, "conn%d.fdtable.firstfree", l.client);
+        status_put_number(&l.t, l.count, "conn%d.fdtable.openfds", l.client);
         l.client++;
     }
     pthread_mutex_unlock(&g->clients_lock);
-    tell(&l.t, l.client, "conncount");
+    status_put_number(&l.t, l.client, "conncount");
     return l.t.err;
 }
 
 /* ---- callpool -------------------------------------------------------------------------------- */
 
 struct calls {
-    struct teller t;
+    struct status_dict t;
     int count;
     const char *layer; /* the layer whose calls are listed */
 };
@@ -320,30 +321,30 @@ struct call_of {
 
 /* A call with one frame: the place of the call. */
 static void
-tell_call(struct calls *l, const struct call_of *who, const char *op, int type, const char *where)
+status_put_call(struct calls *l, const struct call_of *who, const char *op, int type, const char *where)
 {
-    tell(&l->t, who->uid, "callpool.stack%d.uid", l->count);
-    tell(&l->t, who->gid, "callpool.stack%d.gid", l->count);
-    tell(&l->t, who->pid, "callpool.stack%d.pid", l->count);
-    tell(&l->t, who->unique, "callpool.stack%d.unique", l->count);
-    tell_text(&l->t, op, "callpool.stack%d.op", l->count);
-    tell(&l->t, type, "callpool.stack%d.type", l->count);
-    tell(&l->t, 1, "callpool.stack%d.count", l->count);
-    tell(&l->t, 1, "callpool.stack%d.frame0.refcount", l->count);
-    tell_text(&l->t, where, "callpool.stack%d.frame0.translator", l->count);
-    tell(&l->t, 0, "callpool.stack%d.frame0.complete", l->count);
+    status_put_number(&l->t, who->uid, "callpool.stack%d.uid", l->count);
+    status_put_number(&l->t, who->gid, "callpool.stack%d.gid", l->count);
+    status_put_number(&l->t, who->pid, "callpool.stack%d.pid", l->count);
+    status_put_number(&l->t, who->unique, "callpool.stack%d.unique", l->count);
+    status_put_text(&l->t, op, "callpool.stack%d.op", l->count);
+    status_put_number(&l->t, type, "callpool.stack%d.type", l->count);
+    status_put_number(&l->t, 1, "callpool.stack%d.count", l->count);
+    status_put_number(&l->t, 1, "callpool.stack%d.frame0.refcount", l->count);
+    status_put_text(&l->t, where, "callpool.stack%d.frame0.translator", l->count);
+    status_put_number(&l->t, 0, "callpool.stack%d.frame0.complete", l->count);
     l->count++;
 }
 
 /* A call's number has gone with its request: 0. */
 static bool
-tell_parked(const struct parked_call *c, void *arg)
+status_put_parked(const struct parked_call *c, void *arg)
 {
     const struct call_of who = {c->uid, c->gid, c->pid, 0};
     struct calls *l = arg;
 
     if (l->count < CALLS_MAX)
-        tell_call(l, &who, fop_info[c->fop].name, (int)c->fop, l->layer);
+        status_put_call(l, &who, fop_info[c->fop].name, (int)c->fop, l->layer);
     return l->count < CALLS_MAX;
 }
 
@@ -356,15 +357,15 @@ answer_calls(struct graph *g, const struct status_asker *who, struct dict *out)
 
     const struct call_of question = {who->caller->uid, who->caller->gid, who->caller->pid, who->unique};
 
-    tell_call(&l, &question, "STATUS", 0, "management");
+    status_put_call(&l, &question, "STATUS", 0, "management");
     for (unsigned i = 0; i < g->layer_count; i++) {
         struct xlator *xl = &g->layers[i];
 
         l.layer = xl->name;
         if (xl->type->each_parked)
-            xl->type->each_parked(xl, tell_parked, &l);
+            xl->type->each_parked(xl, status_put_parked, &l);
     }
-    tell(&l.t, l.count, "callpool.count");
+    status_put_number(&l.t, l.count, "callpool.count");
     return l.t.err;
 }
 

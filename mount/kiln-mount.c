@@ -350,7 +350,9 @@ static int
 check_mountpoint(void)
 {
     if (!realpath(options.mountpoint, mountpoint))
-        return mount_start_fail(EXIT_FAILURE, "%s: %s", options.mountpoint, strerror(errno));
+        return mount_start_fail(EXIT_FAILURE, "mount point %s: %s%s%s", options.mountpoint, strerror(errno),
+                                errno == ENOENT ? "; try: mkdir -p " : "",
+                                errno == ENOENT ? options.mountpoint : "");
     if (place_look(mountpoint) == PLACE_LIVE)
         return mount_start_fail(EXIT_MOUNTED, MOUNTED_ALREADY, mountpoint, mountpoint);
     return 0;

@@ -124,6 +124,8 @@ check_options(struct mount_options *o, struct argp_state *state)
         argp_error(state, "--serve takes no volume and no mount point");
     if (o->is_service)
         return;
+    if (!o->volfile && !o->server_count && o->mountpoint && strstr(o->mountpoint, ":/"))
+        argp_error(state, "the mount point is missing: expected %s DIR", o->mountpoint);
     if (!o->volfile && !o->server_count)
         argp_error(
             state,

@@ -35,10 +35,11 @@ for type in features/cloudsync features/cdc; do
     refuses "$type" 1 "the type $type is not built" -f "$T/other.vol" "$mnt"
 done
 refuses "a volfile that is not there" 1 "No such file" -f "$T/none.vol" "$mnt"
-refuses "a mount point that is not there" 1 "No such file" -f "$T/bare.vol" "$T/none"
+refuses "a mount point that is not there" 1 "mount point .*try: mkdir -p" -f "$T/bare.vol" "$T/none"
 echo "volume" >"$T/bad.vol"
 refuses "a volfile that is none" 1 "bad.vol:[12]" -f "$T/bad.vol" "$mnt"
-refuses "no volume" 64 "the volume is missing" "$mnt"
+refuses "a command line without a volume" 64 "the volume is missing" "$mnt"
+refuses "a command line without a mount point" 64 "the mount point is missing" localhost:/v
 refuses "a server without a volume" 64 "volfile-id VOLUME is missing" -s 127.0.0.1 "$mnt"
 refuses "a volfile and a server" 64 "exclude each other" -f "$T/bare.vol" -s 127.0.0.1 --volfile-id v "$mnt"
 refuses "a server that is not there" 1 "no glusterd or kilnd answers at 127.0.0.1, port 24007: Connection refused" 127.0.0.1:/v "$mnt"

@@ -150,7 +150,7 @@ list_consider(struct inode *inode, void *ctx, void *arg)
 }
 
 static int
-tell_line(struct dict *out, const struct line *line, unsigned number, bool is_rate)
+top_put_line(struct dict *out, const struct line *line, unsigned number, bool is_rate)
 {
     char path[4096], key[48];
     int err = inode_path(line->inode, path, sizeof path);
@@ -171,7 +171,7 @@ tell_line(struct dict *out, const struct line *line, unsigned number, bool is_ra
 }
 
 static int
-tell_opens(struct ios *ios, struct dict *out)
+top_put_opens(struct ios *ios, struct dict *out)
 {
     time_t at = atomic_load(&ios->open_most_at);
     char text[64] = "N/A";
@@ -186,7 +186,7 @@ tell_opens(struct ios *ios, struct dict *out)
 }
 
 static int
-tell_list(struct xlator *xl, struct list *l, struct dict *out)
+top_put_list(struct xlator *xl, struct list *l, struct dict *out)
 {
     bool is_rate = l->op == TOP_READ_PERF || l->op == TOP_WRITE_PERF;
     int err = 0;
@@ -194,12 +194,12 @@ tell_list(struct xlator *xl, struct list *l, struct dict *out)
     inode_table_each(xl->graph->inodes, xl, list_consider, l);
     for (unsigned i = 0; i < l->count; i++) {
         if (!err)
-            err = tell_line(out, &l->lines[i], i + 1, is_rate);
+            err = top_put_line(out, &l->lines[i], i + 1, is_rate);
         inode_unref(l->lines[i].inode);
     }
     if (!err)
         err = dict_set_text_int(out, "members", l->count);
-    return err || l->op != TOP_OPEN ? err : tell_opens(xl->private, out);
+    return err || l->op != TOP_OPEN ? err : top_put_opens(xl->private, out);
 }
 
 static void
@@ -240,5 +240,5 @@ ios_top(struct xlator *xl, const struct dict *input, struct dict *output)
         top_clear(xl);
         return dict_set_text_int(output, "stats-cleared", 1);
     }
-    return op < TOP_OPEN || op > TOP_WRITE_PERF ? -EINVAL : tell_list(xl, &l, output);
+    return op < TOP_OPEN || op > TOP_WRITE_PERF ? -EINVAL : top_put_list(xl, &l, output);
 }
