@@ -128,3 +128,16 @@ t "no folder of that volume is left" test ! -e "$T/h2/srv/n"
 is "$(kiln_of h2 volume list)" v "no half volume is in the list"
 rm "$T/h3/state/full"
 t "with free space the volume is created" kiln_of h1 volume create n h2:/srv/n h3:/srv/n
+
+# Keys and texts that no kilnd writes.
+store put "/kiln/volumes/$(printf 'x%.0s' {1..300})" '{}' >/dev/null
+store put /kiln/volumes/w "$(store get --print-value-only /kiln/volumes/n | sed 's/"n"/"w"/; s/"options": *{/&"storage.gfid2path-separator":"x\\n\\toption\\tdirectory\\t\/etc",/')" >/dev/null
+t "beside foreign keys of the store an option is set on all hosts" kiln_of h1 volume set v features.read-only on
+t "the second host has the option, too" wait_for 20 "the store's volumes" eval '[[ $(kiln_of h2 volume get v features.read-only | tail -n 1) =~ on$ ]]'
+t "a volume whose option would add a line to volfiles is refused" wait_for 20 "the refusal" grep -q "volume w: .*control characters" "$T/log/kilnd-h2.log"
+
+t_here "the second host ends again" host_stop h2
+store put /kiln/volumes/v "$(store get --print-value-only /kiln/volumes/v)"$'\xff' >/dev/null
+t_here "the second host starts, and the store has lost the text of a volume" host_start h2
+t "that host says so" wait_for 20 "the log" grep -q "does not follow volume v: " "$T/log/kilnd-h2.log"
+t "that host keeps the volume" eval '[[ $(kiln_of h2 volume list) == *v* && -d $T/h2/srv/v/.glusterfs ]]'

@@ -41,7 +41,7 @@ static void
 set_volume_locked(const char *name, const char *text, int64_t revision)
 {
     if (text)
-        json_object_set_new(cluster.texts, name, json_string(text));
+        json_object_set_new(cluster.texts, name, json_string_nocheck(text)); /* the parser checks UTF-8 */
     else
         json_object_del(cluster.texts, name);
     json_object_set_new(cluster.revisions, name, json_integer(revision));
@@ -231,7 +231,7 @@ key_listed(const char *key, const char *text, int64_t revision, void *arg)
     const char *name;
 
     if ((name = key_below(key, "volumes/"))) {
-        json_object_set_new(r->texts, name, json_string(text));
+        json_object_set_new(r->texts, name, json_string_nocheck(text)); /* NULL would mean: deleted */
         json_object_set_new(r->revisions, name, json_integer(revision));
     } else if ((name = key_below(key, "hosts/"))) {
         json_object_set_new(r->hosts, name, host_record_read(text));
@@ -383,8 +383,8 @@ next_volume(char **text)
 
         snprintf(cluster.applying, sizeof cluster.applying, "%s", name);
         *text = now ? strdup(json_string_value(now)) : NULL;
-        json_object_del(cluster.dirty, cluster.applying);
-        json_object_del(cluster.faults, cluster.applying);
+        json_object_del(cluster.faults, name);
+        json_object_del(cluster.dirty, name); /* `applying` has only a part of a key that is too long */
     }
     pthread_mutex_unlock(&cluster.lock);
     return goes_on;
