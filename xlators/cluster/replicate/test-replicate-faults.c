@@ -5,7 +5,8 @@
  * without a fault and counts the calls to each child. Then it makes the change again, once for each call
  * and each kind of fault at that call: the child refuses the call, loses the connection before or after
  * it, answers late, or the mount dies. The third pass sets two faults: a child fails, and the mount dies
- * at a later call. FAULTS_RUN="2 replicas, create, c0 unsent at call 2" in the environment makes only
+ * at a later call. The fourth pass does so while one child is down and another one is stale. FAULTS_RUN="2
+ * replicas, create, c0 unsent at call 2" in the environment makes only
  * that run, and CHILDREN_TRACE=1 prints its calls. After each run:
  *
  *      the caller has an answer, and no lock is left
@@ -21,6 +22,7 @@
 
 #include "base/test-must.h"
 #include "xlators/cluster/replicate/test-replica-changes.h"
+#include "xlators/cluster/replicate/test-replicas.h"
 
 static const char *const kind_names[] = {"refused", "unsent",     "unanswered",
                                          "late",    "mount dies", "mount dies after"};
@@ -152,6 +154,54 @@ START_TEST(two_faults_lose_no_change)
 }
 END_TEST
 
+/* ---- a stale copy, and the loss of the good child and of the mount ---------------------------- */
+
+enum { GOOD, STALE, AWAY }; /* children */
+static const struct replica_change *staled;
+static bool away_is_stale, view_is_old;
+
+/* Child STALE has missed a change, as the others tell, and child AWAY goes down. */
+static void
+make_stale(void)
+{
+    scene_child_down(AWAY);
+    replica_accuse(staled->marked, GOOD, STALE, staled->kind);
+    replica_accuse(staled->marked, away_is_stale ? GOOD : AWAY, away_is_stale ? AWAY : STALE, staled->kind);
+    if (!view_is_old)
+        scene_lookup_all();
+}
+
+/* The stale copy may then accuse the good one or the one that is away, which has missed nothing. A heal from
+ * the good child corrects that when it returns: replica_change_finish() finds no lost change. */
+START_TEST(a_stale_copy_that_accuses_loses_no_change)
+{
+    static const struct replica_variant v = {.before_act = make_stale};
+    const struct replica_shape *shape = &replica_shapes[1];
+    const struct replica_change *c = staled = &replica_changes[_i];
+    unsigned calls[CHILDREN_MAX + 1];
+
+    findings = 0;
+    for (unsigned variant = 0; variant < 4; variant++) {
+        away_is_stale = variant & 1;
+        view_is_old = variant & 2;
+        (void)replica_change_run(shape, c, &v, NULL, 0);
+        memcpy(calls, scene.calls, sizeof calls);
+        scene_end();
+        for (unsigned n = 0; n < 2 * calls[GOOD]; n++) {
+            for (unsigned at = n / 2; at < calls[ANY_CHILD] + 4; at++) {
+                struct fault f[2] = {
+                    {.child = GOOD, .at = n / 2, .kind = n % 2 ? FAULT_UNSENT : FAULT_UNANSWERED},
+                    {.child = ANY_CHILD, .at = at, .kind = FAULT_CUT}};
+
+                if (!is_skipped())
+                    run_with(shape, c, &v, f, 2);
+            }
+        }
+    }
+    ck_assert_msg(findings == 0, "%s: %u findings", c->name, findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -164,6 +214,10 @@ test_suite(void)
     t = tcase_create("two");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, two_faults_lose_no_change, 0, REPLICA_CHANGES);
+    suite_add_tcase(s, t);
+    t = tcase_create("stale");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_stale_copy_that_accuses_loses_no_change, 0, REPLICA_CHANGES);
     suite_add_tcase(s, t);
     return s;
 }

@@ -64,8 +64,13 @@
  * has a copy that accuses those without the change: a copy that no other live copy accuses has missed no
  * change. Stale copies take no change of names: with a child away the view tells so before the mark. If the
  * good child is lost after that, the counters in the replies tell, and the mark is taken back. A mount that
- * dies before it has taken the mark back leaves the good copy accused; this takes the loss of the good child
- * and of the mount within one change. Without quorum (two children), names may be changed on any copy,
+ * dies before it has taken the mark back leaves a stale copy that accuses a copy which missed nothing; this
+ * takes the loss of the good child and of the mount within one change. While the good child is away, the two
+ * copies accuse each other: EIO, and no stale data is read. When it returns, it is the only source, and the
+ * heal clears the accusation; nothing is lost (test-replicate-faults.c, the fourth pass). If its disk is lost
+ * for good, an operator has to choose a copy. The stale copy cannot go without its mark before the change,
+ * because a mark after it would leave an answered change on a copy that the other one accuses alone.
+ * Without quorum (two children), names may be changed on any copy,
  * because a heal merges them.
  *
  * A lack of memory in this process is no child's failure: the change then goes to no child (ENOMEM), or to
