@@ -11,7 +11,8 @@
 set -euo pipefail
 
 source_dir=$(dirname "$(dirname "$(readlink -f "$0")")")
-[[ $# -ge 1 ]] || { echo "usage: build.sh DIR [CONFIGURE-OPTION...]" >&2; exit 2; }
+[[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+[[ $# -ge 1 && $1 != -* ]] || { echo "usage: build.sh DIR [CONFIGURE-OPTION...]" >&2; exit 2; }
 has_space() {
     [[ $1 == *[[:space:]]* ]]
 }

@@ -10,6 +10,7 @@
 # temporary folder. Layers by default: xlators/cluster/replicate xlators/cluster/distribute xlators/mount/fuse.
 set -euo pipefail
 
+[[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 [[ $# -ge 1 && -e $1/libglusterfs.a ]] || { echo "usage: coverage.sh BUILD-DIR [LAYER...]" >&2; exit 2; }
 build=$(readlink -f "$1")
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")

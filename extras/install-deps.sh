@@ -29,6 +29,7 @@ is_present() {
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
+[[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 list_only=false
 if [[ ${1:-} == --list ]]; then
     list_only=true

@@ -5,7 +5,8 @@
 # some seconds (5) in a terminal of that size (80 x 24). $KILN: the command.
 set -euo pipefail
 
-out=$1
+[[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+out=${1:?the name of the picture is missing; see --help}
 seconds=${2:-5}
 columns=${3:-80}
 rows=${4:-24}

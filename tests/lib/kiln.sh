@@ -2,6 +2,9 @@
 #
 # Everything that a test script needs: `. "$(dirname "$0")/../lib/kiln.sh"` is the first line of each script.
 
+# --help: the comment at the head of the calling script
+[[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+
 kiln_lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 at_end=()
 . "$kiln_lib/tap.sh"
