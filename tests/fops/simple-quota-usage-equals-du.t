@@ -80,6 +80,11 @@ t "a write succeeds after the removal" dd if=/dev/zero of="$T/mnt/one/c" bs=64k 
 t "a client sets a total of all bricks above the limit" setfattr -n glusterfs.quota.total-usage -v 2000000 "$T/mnt/one"
 t "a write above the total is refused" fails_with "quota exceeded" dd if=/dev/zero of="$T/mnt/one/d" bs=64k count=1 conv=fsync
 t "a client sets a lower total" setfattr -n glusterfs.quota.total-usage -v 4096 "$T/mnt/one"
+install -d -o 1234 -g 1234 "$T/mnt/one/a-users"
+for command in disable-check total-usage reset; do
+    t "an ordinary user gives no command $command" fails_with "not permitted" \
+        setpriv --reuid=1234 --regid=1234 --clear-groups setfattr -n "glusterfs.quota.$command" -v 1 "$T/mnt/one/a-users"
+done
 t "checks are switched off" setfattr -n glusterfs.quota.disable-check -v 1 "$T/mnt/one"
 t "a write above the limit succeeds while checks are off" dd if=/dev/zero of="$T/mnt/one/e" bs=64k count=20 conv=fsync status=none
 t "checks are switched on" setfattr -n glusterfs.quota.disable-check -v 0 "$T/mnt/one"

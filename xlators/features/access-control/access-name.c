@@ -23,6 +23,9 @@ name_begins(const char *name, const char *prefix)
 static bool
 is_layers(const char *name)
 {
+    /* The mark of a quota namespace: a folder with the mark has a limit of its own, or none. */
+    if (strcmp(name, "trusted.glusterfs.namespace") == 0)
+        return false;
     return name_begins(name, "trusted.glusterfs.") || name_begins(name, "trusted.ec.") ||
            name_begins(name, "trusted.afr.");
 }

@@ -286,6 +286,7 @@ START_TEST(internal_xattrs_are_refused_to_users)
         {"trusted.ec.config", false, false, true, true},
         {"trusted.afr.dirty", false, false, true, true},
         {"trusted.glusterfs.shard.file-size", false, false, true, true},
+        {"trusted.glusterfs.namespace", false, false, false, false},
         {"trusted.glusterfs.selinux", true, true, true, true},
         {"security.selinux", true, true, true, false},
         {"security.ima", true, true, true, false},

@@ -100,7 +100,10 @@ squota_setxattr(struct xlator *xl, struct call_stack *stk)
         return -EPERM;
     if (mark && !S_ISDIR(inode->type))
         return -ENOTDIR;
+    /* features/access-control is below, and never sees a command. */
     dict_for_each (p, d) {
+        if (is_command(p->key) && stk->caller.uid != 0 && !caller_is_internal(&stk->caller))
+            return -EPERM;
         if (is_command(p->key))
             return xlator_is_on(xl) ? run_command(xl, stk, p) : -EOPNOTSUPP;
     }
