@@ -21,28 +21,12 @@ done
 
 # ---- the packages ----------------------------------------------------------------------------
 
-build() {
-    machine_sources "$dir/build/kiln" &&
-        (cd "$dir/build/kiln" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -us -uc -b)
-}
-
-debs=${KILN_DEBS:-$dir/build}
-if [[ -z ${KILN_DEBS:-} ]]; then
-    t "dpkg-buildpackage makes the packages" build
-    t "lintian finds no error" bash -c "cd '$debs' && lintian --allow-root --fail-on error ./*.changes"
-fi
-[[ $(find "$debs" -name '*.deb' ! -name '*-dbgsym_*' | wc -l) -eq 5 ]] ||
-    { echo "Bail out! not five packages in $debs"; exit 1; }
+machine_debs
+[[ -n ${KILN_DEBS:-} ]] || t "lintian finds no error" bash -c "cd '$debs' && lintian --allow-root --fail-on error ./*.changes"
 
 # ---- the machine -----------------------------------------------------------------------------
 
-base=${KILN_BASE:-$dir/base.tar}
-[[ -s $base ]] || t "mmdebstrap makes a bare Debian 12" mmdebstrap --variant=apt --include=systemd,systemd-sysv,dbus bookworm "$base"
-mkdir "$root" && tar -C "$root" -xf "$base" || { echo "Bail out! no bare Debian"; exit 1; }
-printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
-cp /etc/resolv.conf "$root/etc/resolv.conf"
-mkdir "$root/debs"
-find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
+machine_unpack
 # The machine has no network, so the script fetches the packages' dependencies before.
 t "apt finds the dependencies of the packages" chroot "$root" bash -c "apt-get update -q && apt-get install -y -q --download-only \
     --no-install-recommends /debs/*.deb glusterfs-client attr logrotate"

@@ -20,12 +20,6 @@ done
 
 base=$("$top/tests/lib/stock-root.sh" 11) || { echo "Bail out! no Debian 13"; exit 1; }
 
-# A root folder whose changes are in another folder than the Debian 13.
-layer() { # ROOT
-    mkdir -p "$1" "$1-upper" "$1-work" && mount -t overlay kiln-root -o "lowerdir=$base,upperdir=$1-upper,workdir=$1-work" "$1" &&
-        cp /etc/resolv.conf "$1/etc/resolv.conf" && printf '127.0.0.1 localhost\n' >"$1/etc/hosts"
-}
-
 # A command line in a root folder, with this machine's network.
 in_root() { # ROOT COMMAND-LINE
     unshare --mount --pid --fork --kill-child --propagation private bash -c '
@@ -38,7 +32,7 @@ in_root() { # ROOT COMMAND-LINE
 
 debs=${KILN_DEBS:-$dir/builder/root/build}
 build() {
-    layer "$dir/builder" && machine_sources "$dir/builder/root/build/kiln" && in_root "$dir/builder" '
+    root=$dir/builder machine_layer "$base" && machine_sources "$dir/builder/root/build/kiln" && in_root "$dir/builder" '
         apt-get update -q
         cd /root/build/kiln
         apt-get install -y -q --no-install-recommends build-essential debhelper
@@ -51,7 +45,7 @@ build() {
 
 # ---- the machine -----------------------------------------------------------------------------
 
-layer "$root" || { echo "Bail out! no overlay of Debian 13"; exit 1; }
+machine_layer "$base" || { echo "Bail out! no overlay of Debian 13"; exit 1; }
 mkdir "$root/debs"
 find "$debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp {} "$root/debs" \;
 # The machine has no network, so the script fetches the packages before.

@@ -5,9 +5,9 @@
  * without a fault and counts the calls to each child. Then it makes the change again, once for each call
  * and each kind of fault at that call: the child refuses the call, loses the connection before or after
  * it, answers late, or the mount dies. The third pass sets two faults: a child fails, and the mount dies
- * at a later call. The fourth pass does so while one child is down and another one is stale. FAULTS_RUN="2
- * replicas, create, c0 unsent at call 2" in the environment makes only
- * that run, and CHILDREN_TRACE=1 prints its calls. After each run:
+ * at a later call. The fourth pass does so while one child is down and another one is stale.
+ * FAULTS_RUN="2 replicas, create, c0 unsent at call 2" in the environment makes only that run, and
+ * CHILDREN_TRACE=1 prints its calls. After each run:
  *
  *      the caller has an answer, and no lock is left
  *      a change reported as done is on a copy, and that copy accuses (pending xattr) each copy without it
