@@ -100,6 +100,12 @@ t_here "the third host starts" host_start h3
 for h in h1 h2 h3; do
     t "host $h sees three hosts" wait_for 60 "three hosts" eval '[[ $(kiln_of "$h" host list | grep -c " up ") -eq 3 ]]'
 done
+job=00000000-0000-4000-8000-000000000002
+store put /kiln/jobs/$job '{"kind":"upgrade","scope":"hosts","state":"running","done":0,"total":1,"started":1,"text":"","hosts":["h2"],"program":"/bin/false"}' >/dev/null
+t "an upgrade to a program that no host has ordered fails" wait_for 60 "the job" \
+    host_says h1 "upgrade .*failed .*has no valid certificate" job list
+t "the program was not tried" eval '! grep -q /bin/false "$T"/log/kilnd-h?.log'
+
 t "a volume is created over the hosts" kiln_of h3 volume create v replica 3 h1:/srv/b h2:/srv/b h3:/srv/b
 t "the volume starts" kiln_of h2 volume start v
 is "$(kiln_of h1 volume status v | grep -c '^Brick h[123]:/srv/b .* Y ')" 3 "its bricks answer the first host"

@@ -45,6 +45,10 @@ void cluster_job_finish(const char *id, const char *state, const char *text);
 /* Begins a job; `key` is the member that names the subject. Returns 0 or -errno with *why. */
 int cluster_job_begin(const char *kind, const char *key, const char *subject, char id[GFID_TEXT_SIZE],
                       struct problem *why);
+/* Copies the program that `kiln upgrade --rolling PROGRAM` has named on a host, or "", into `program`.
+ * -EACCES with *why: no host has signed that order. */
+int cluster_job_ordered_program(const json_t *record, const char *id, char *program, size_t size,
+                                struct problem *why);
 /* Returns true if no brick of the volume has an object that others missed. Asks all hosts. */
 bool cluster_volume_is_healed(const char *name);
 

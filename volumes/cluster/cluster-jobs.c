@@ -16,6 +16,7 @@
 #include "volumes/cluster/cluster-change.h"
 #include "volumes/cluster/cluster-jobs-internal.h"
 #include "volumes/cluster/cluster.h"
+#include "volumes/cluster/host-proof.h"
 #include "volumes/heal/rebalance.h"
 #include "volumes/volume-task.h"
 #include "volumes/volumes.h"
@@ -423,6 +424,37 @@ list_hosts_to_upgrade(struct problem *why)
     return NULL;
 }
 
+/* Each host runs the program as root, so only a host may name it: the order does not change with the record,
+ * and has a host's signature. Returns 0 or -errno with *why. */
+static int
+order_program(json_t *record, const char *id, const char *program, struct problem *why)
+{
+    json_t *order = json_pack("{ss ss}", "from", brick_host_own(), "program", program);
+    char place[80];
+
+    snprintf(place, sizeof place, "jobs/%.40s/order", id);
+    int err = order ? host_proof_sign(order, place, brick_host_own(), why) : problem_no_memory(why);
+    json_object_set_new(record, "order", order);
+    return err;
+}
+
+int
+cluster_job_ordered_program(const json_t *record, const char *id, char *program, size_t size,
+                            struct problem *why)
+{
+    const json_t *order = json_object_get(record, "order");
+    char place[80];
+
+    *program = '\0';
+    if (!json_object_get(record, "program") && !order)
+        return 0;
+    snprintf(place, sizeof place, "jobs/%.40s/order", id);
+    if (host_proof_check(order ? order : record, place, job_text(order ? order : record, "from"), why))
+        return why->err;
+    snprintf(program, size, "%s", job_text(order ? order : record, "program"));
+    return 0;
+}
+
 int
 cluster_jobs_upgrade(const char *program, char *id, struct problem *why)
 {
@@ -442,11 +474,10 @@ cluster_jobs_upgrade(const char *program, char *id, struct problem *why)
     }
     json_object_set_new(record, "total", json_integer((json_int_t)json_array_size(hosts)));
     json_object_set_new(record, "hosts", hosts);
-    if (program)
-        json_object_set_new(record, "program", json_string(program));
     gfid_random(&g);
     gfid_text(&g, id);
-    int err = write_job(id, record, 0, why);
+    int err = program ? order_program(record, id, program, why) : 0;
+    err = err ? err : write_job(id, record, 0, why);
     json_decref(record);
     return err;
 }

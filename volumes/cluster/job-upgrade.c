@@ -224,16 +224,19 @@ upgrade_step(struct rolling *r)
         return err != -EPERM && why.err != -ENOENT;
     json_int_t done = json_integer_value(json_object_get(record, "done"));
     const char *host = json_string_value(json_array_get(json_object_get(record, "hosts"), (size_t)done));
-    const char *program = json_string_value(json_object_get(record, "program"));
     const char *before = json_string_value(json_object_get(record, "mark"));
     char was[MARK_BYTES];
     bool has_begun = before != NULL;
 
     snprintf(was, sizeof was, "%s", has_begun ? before : "");
     snprintf(r->host, sizeof r->host, "%s", host ? host : "");
-    snprintf(r->program, sizeof r->program, "%s", program ? program : "");
+    err = cluster_job_ordered_program(record, r->job->id, r->program, sizeof r->program, &why);
     json_decref(record);
-    if (!host) {
+    if (err) {
+        cluster_job_finish(r->job->id, "failed", why.wrong);
+        return false;
+    }
+    if (!*r->host) {
         cluster_job_finish(r->job->id, "done", "");
         return false;
     }
