@@ -14,19 +14,10 @@
  * A healer that dies before the RENAME leaves the folder at the old place, and one that dies after it a
  * folder at the right place whose versions are still lower: the next heal continues. */
 #include <errno.h>
-#include <string.h>
 
 #include "log/log.h"
+#include "xlators/cluster/folder-place.h"
 #include "xlators/cluster/disperse/heal.h"
-
-#define PATH_KEY "glusterfs.ancestry.path"
-
-/* The place of a folder on one child. */
-struct ec_place {
-    struct inode *dir; /* a reference, or NULL */
-    const char *name;  /* in the arena of `stk` */
-    struct call_stack *stk;
-};
 
 static struct call_stack *
 place_call(const struct ec_heal *h, enum fop fop, unsigned i, struct inode *dir, const char *name)
@@ -38,9 +29,11 @@ place_call(const struct ec_heal *h, enum fop fop, unsigned i, struct inode *dir,
     return stk;
 }
 
+/* As folder_look. */
 static int
-look_at_place(const struct ec_heal *h, unsigned i, struct inode *dir, const char *name, struct iatt *out)
+look_at_place(const void *heal, unsigned i, struct inode *dir, const char *name, struct iatt *out)
 {
+    const struct ec_heal *h = heal;
     struct call_stack *stk = place_call(h, FOP_lookup, i, dir, name);
     int ret = stk ? coro_call(stk, h->op.d->xl->children[i]) : -ENOMEM;
 
@@ -51,69 +44,8 @@ look_at_place(const struct ec_heal *h, unsigned i, struct inode *dir, const char
     return ret < 0 ? ret : 0;
 }
 
-/* Returns a copy of the brick's path, to be cut into names; NULL: the brick does not report it. */
-static char *
-copy_ancestry(struct call_stack *stk)
-{
-    const struct dict_pair *p = dict_find_text(stk->reply.dict, PATH_KEY);
-    bool has_bytes = p && (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED);
-    size_t len = has_bytes ? strnlen(p->v.bytes, p->len) : 0;
-    char *path = len ? arena_alloc(&stk->arena, len + 1) : NULL;
-
-    if (!path || ((const char *)p->v.bytes)[0] != '/')
-        return NULL;
-    memcpy(path, p->v.bytes, len);
-    path[len] = '\0';
-    return path;
-}
-
-/* Looks up all names of the path but the last one. */
 static int
-walk_ancestry(const struct ec_heal *h, unsigned i, char *path, struct ec_place *out)
-{
-    struct inode_table *table = h->op.d->xl->graph->inodes;
-    int err = 0;
-
-    out->dir = inode_root(table);
-    out->name = path + 1;
-    for (char *slash; !err && (slash = strchr(out->name, '/')); out->name = slash + 1) {
-        struct iatt stat;
-
-        *slash = '\0';
-        err = look_at_place(h, i, out->dir, out->name, &stat);
-        inode_unref(out->dir);
-        out->dir = err ? NULL : inode_link(table, NULL, NULL, &stat);
-        if (!err && !out->dir)
-            err = -ENOMEM;
-    }
-    return err ? err : *out->name ? 0 : -ENOENT;
-}
-
-static int
-ec_place_find(const struct ec_heal *h, unsigned i, struct inode *inode, struct ec_place *out)
-{
-    *out = (struct ec_place){.stk = ec_call(&h->op, FOP_getxattr, i, false, inode, NULL)};
-    if (!out->stk)
-        return -ENOMEM;
-    out->stk->call.name = PATH_KEY;
-    out->stk->call.has_name = 1;
-    int ret = coro_call(out->stk, h->op.d->xl->children[i]);
-    char *path = ret >= 0 ? copy_ancestry(out->stk) : NULL;
-
-    return ret < 0 ? ret : path ? walk_ancestry(h, i, path, out) : -ENOENT;
-}
-
-static void
-ec_place_end(struct ec_place *p)
-{
-    if (p->dir)
-        inode_unref(p->dir);
-    if (p->stk)
-        call_stack_free(p->stk);
-}
-
-static int
-rename_from(const struct ec_heal *h, unsigned i, const struct ec_place *from, struct inode *inode,
+rename_from(const struct ec_heal *h, unsigned i, const struct folder_place *from, struct inode *inode,
             const char *name)
 {
     struct iatt stat;
@@ -139,8 +71,10 @@ int
 ec_heal_move_folder(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name)
 {
     const struct ec_op *op = &h->op;
-    struct ec_place from;
-    int err = ec_place_find(h, i, inode, &from);
+    struct folder_place from;
+    struct call_stack *stk = ec_call(op, FOP_getxattr, i, false, inode, NULL);
+    int err = folder_place_find(&from, op->d->xl, i, stk, look_at_place, h);
+    err = err == FOLDER_PLACE_UNKNOWN ? -ENOENT : err;
     bool is_locked = !err && gfid_equal(&from.dir->gfid, &op->inode->gfid); /* a rename within the folder */
 
     if (!err && !is_locked && !ec_locks_try(op, from.dir, op->d->xl->name, h->lock_owner, CHILD(i)))
@@ -150,6 +84,6 @@ ec_heal_move_folder(const struct ec_heal *h, unsigned i, struct inode *inode, co
         if (!is_locked)
             ec_locks_drop(op, from.dir, op->d->xl->name, h->lock_owner, CHILD(i));
     }
-    ec_place_end(&from);
+    folder_place_end(&from);
     return err;
 }

@@ -27,11 +27,11 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "xlators/cluster/folder-place.h"
 #include "xlators/cluster/replicate/heal.h"
 
 #define ANONYMOUS ".glusterfs-anonymous-inode-"
 #define ANONYMOUS_SIZE (sizeof ANONYMOUS + GFID_TEXT_SIZE)
-#define PATH_KEY "glusterfs.ancestry.path"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -202,75 +202,25 @@ heal_bring_back(const struct heal *h, unsigned i, struct inode *inode, struct in
 
 /* ---- a folder in another place --------------------------------------------------------------- */
 
-struct place {
-    struct inode *dir; /* a reference */
-    const char *name;  /* in the arena of `stk` */
-    struct call_stack *stk;
-};
-
-/* Returns the brick's path of the folder, for walk_path() to cut into names. NULL: the brick does not
- * report it. */
-static char *
-copy_path(struct call_stack *stk)
+static int
+look_at_parent(const void *heal, unsigned i, struct inode *dir, const char *name, struct iatt *out)
 {
-    const struct dict_pair *p = dict_find_text(stk->reply.dict, PATH_KEY);
-    bool has_bytes = p && (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED);
-    size_t len = has_bytes ? strnlen(p->v.bytes, p->len) : 0;
-    char *path = len ? arena_alloc(&stk->arena, len + 1) : NULL;
-
-    if (!path || ((const char *)p->v.bytes)[0] != '/')
-        return NULL;
-    memcpy(path, p->v.bytes, len);
-    path[len] = '\0';
-    return path;
+    return lookup_by_name(heal, i, dir, name, out);
 }
 
-/* Looks up all names of the path but the last one, on child i. */
+/* Finds the place of the folder on child i. Call folder_place_end() in any case. */
 static int
-walk_path(const struct heal *h, unsigned i, char *path, struct place *out)
+find_place(const struct heal *h, unsigned i, struct inode *inode, struct folder_place *out)
 {
-    struct inode_table *table = h->op.r->xl->graph->inodes;
-    int err = 0;
+    struct call_stack *stk = heal_call(h, FOP_getxattr, i);
 
-    out->dir = inode_root(table);
-    out->name = path + 1;
-    for (char *slash; !err && (slash = strchr(out->name, '/')); out->name = slash + 1) {
-        struct iatt stat;
-
-        *slash = '\0';
-        err = lookup_by_name(h, i, out->dir, out->name, &stat);
-        inode_unref(out->dir);
-        out->dir = err ? NULL : inode_link(table, NULL, NULL, &stat);
-        if (!err && !out->dir)
-            err = -ENOMEM;
+    if (stk) {
+        inode_unref(stk->call.loc.inode);
+        stk->call.loc.inode = inode_ref(inode);
     }
-    return err ? err : *out->name ? 0 : -EBUSY;
-}
+    int err = folder_place_find(out, h->op.r->xl, i, stk, look_at_parent, h);
 
-static void
-place_end(struct place *p)
-{
-    if (p->dir)
-        inode_unref(p->dir);
-    if (p->stk)
-        call_stack_free(p->stk);
-}
-
-/* Finds the place of the folder on child i. Call place_end() in any case. */
-static int
-find_place(const struct heal *h, unsigned i, struct inode *inode, struct place *out)
-{
-    *out = (struct place){.stk = heal_call(h, FOP_getxattr, i)};
-    if (!out->stk)
-        return -ENOMEM;
-    inode_unref(out->stk->call.loc.inode);
-    out->stk->call.loc.inode = inode_ref(inode);
-    out->stk->call.name = PATH_KEY;
-    out->stk->call.has_name = 1;
-    int ret = coro_call(out->stk, h->op.r->xl->children[i]);
-    char *path = ret >= 0 ? copy_path(out->stk) : NULL;
-
-    return ret < 0 ? ret : path ? walk_path(h, i, path, out) : -EBUSY;
+    return err == FOLDER_PLACE_UNKNOWN ? -EBUSY : err;
 }
 
 /* Returns whether the folder's counters make child i a source of names for other children. A folder that
@@ -289,8 +239,8 @@ is_source_of(const struct heal *h, unsigned i, struct inode *dir)
 
 /* Renames the folder, under the lock on the old name, which may lead to another object by now. */
 static int
-move_from(const struct heal *h, unsigned i, const struct place *from, struct inode *inode, struct inode *dir,
-          const char *name)
+move_from(const struct heal *h, unsigned i, const struct folder_place *from, struct inode *inode,
+          struct inode *dir, const char *name)
 {
     struct iatt stat;
     int err = lookup_by_name(h, i, from->dir, from->name, &stat);
@@ -308,7 +258,7 @@ move_from(const struct heal *h, unsigned i, const struct place *from, struct ino
 int
 heal_move_folder(const struct heal *h, unsigned i, struct inode *inode, struct inode *dir, const char *name)
 {
-    struct place from;
+    struct folder_place from;
     int err = find_place(h, i, inode, &from);
     bool is_clear = h->way.sources && h->way.sinks && !h->way.is_dirty;
 
@@ -322,7 +272,7 @@ heal_move_folder(const struct heal *h, unsigned i, struct inode *inode, struct i
         err = move_from(h, i, &from, inode, dir, name);
         locks_drop_one(&h->op, &e, CHILD(i));
     }
-    place_end(&from);
+    folder_place_end(&from);
     return err;
 }
 

@@ -4,6 +4,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/errand.c \
 	xlators/cluster/errand.h \
 	xlators/cluster/fan.c \
+	xlators/cluster/folder-place.c \
+	xlators/cluster/folder-place.h \
 	xlators/cluster/fan.h \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
