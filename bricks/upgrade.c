@@ -388,8 +388,8 @@ spawn_check(const char *program, int out, pid_t *pid)
     return err;
 }
 
-static int
-check_program(const char *program, char *error, size_t error_size)
+int
+upgrade_check_program(const char *program, char *error, size_t error_size)
 {
     char answer[512] = "";
     int ends[2], status = 0, err;
@@ -450,7 +450,7 @@ upgrade_ask(const char *program, char *error, size_t error_size)
                  strerror(-err));
         return err;
     }
-    if ((err = check_program(path, error, error_size)))
+    if ((err = upgrade_check_program(path, error, error_size)))
         return err;
     pthread_mutex_lock(&lock);
     memcpy(next_program, path, sizeof next_program);

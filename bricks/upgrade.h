@@ -74,6 +74,9 @@ struct upgrade_mounts {
 void upgrade_started(uint16_t brick_port, bool is_sandboxed, bool has_glusterd,
                      const struct upgrade_mounts *with_mounts, const char *refusal);
 
+/* Runs the program for its format number of saved state. 0, or -errno with *error if this kilnd cannot be
+ * upgraded to it. Any thread; may take seconds. */
+int upgrade_check_program(const char *program, char *error, size_t error_size);
 /* Checks the program (NULL: the present file at the path that this program was started from) and has the main
  * thread run the program soon, by UPGRADE_SIGNAL. 0, or -errno with *error. Any thread; may take seconds. */
 int upgrade_ask(const char *program, char *error, size_t error_size);

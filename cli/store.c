@@ -20,7 +20,7 @@ write_export(const char *path, const json_t *answer)
 
         if (fd >= 0)
             close(fd);
-        return refuse(KILN_REFUSED, "the path of a file that does not exist", NULL, "%s: %s", path,
+        return refuse(KILN_REFUSED, "a new file in a folder that exists", NULL, "%s: %s", path,
                       strerror(err));
     }
     bool is_good = json_dumpf(answer, f, JSON_INDENT(2)) == 0 && fputc('\n', f) != EOF && fflush(f) == 0 &&

@@ -44,7 +44,11 @@ done
 is "$n" "$i" "each file that was written meanwhile is there"
 is "$(kiln_of h1 volume status v | grep -c '^Brick .* Y ')" 3 "all bricks are online"
 
-t "an upgrade to a program that does not start begins" kiln_of h1 upgrade --rolling /bin/false
+t "an upgrade to a program that does not start on the asked host is refused" \
+    fails_with "/bin/false does not start as kilnd" kiln_of h1 upgrade --rolling /bin/false
+ln -s /bin/false "$T/h1/srv/kilnd"
+ln -s "$(readlink -f "$KILND")" "$T/h3/srv/kilnd"
+t "an upgrade to a program that starts only there begins" kiln_of h3 upgrade --rolling /srv/kilnd
 t "the job fails at the first host" wait_for 60 "the failure" job_says ' failed .* 0 of 3 .*host h[1-3]: '
 t "kilnd serves on" kiln_of h1 volume list
 

@@ -80,9 +80,11 @@ no volume vv;kiln volume list;volume heal vv
 'inof': expected full, info, statistics or split-brain;kiln volume heal NAME [full | info;volume heal v inof
 no volume vv;kiln volume list;volume status vv
 no volume vv;kiln volume list;volume profile vv info
-host h9;one of h1, h2, h3;host remove h9
+host h9;kiln host list;host remove h9
 is up;systemctl disable --now kilnd;host remove h3
-host h9;one of h1, h2, h3;host drain h9
+host h9;kiln host list;host drain h9
+/nope cannot be run;kiln upgrade --rolling;upgrade --rolling /nope
+/etc/hosts cannot be run;kiln upgrade --rolling;upgrade --rolling /etc/hosts
 no job;kiln job list;job stop 77
 job stop: wrong number of arguments;kiln job stop JOB;job stop
 there is no option '--roling';kiln upgrade [PROGRAM | --rolling [PROGRAM];upgrade --roling

@@ -603,7 +603,7 @@ cluster_remove_host(const char *host, struct problem *why)
     int err = cluster_check_store(why);
 
     err = err ? err : volume_check_host(host, why);
-    err = err ? err : cluster_check_host(host, why);
+    err = err ? err : cluster_check_member(host, why);
     if (!err && cluster_is_alive(host)) {
         err = problem_set(why, -EBUSY, "host %s is up, and would register again", host);
         problem_expected(why, "a host whose kilnd is stopped");

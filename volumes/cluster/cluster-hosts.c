@@ -35,6 +35,14 @@ cluster_check_host(const char *host, struct problem *why)
     return why->err;
 }
 
+int
+cluster_check_member(const char *host, struct problem *why)
+{
+    if (cluster_check_host(host, why))
+        problem_type(why, "kiln host list");
+    return why->err;
+}
+
 bool
 cluster_is_alive(const char *host)
 {

@@ -11,6 +11,7 @@
 
 #include "base/gfid.h"
 #include "base/thread.h"
+#include "bricks/upgrade.h"
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/cluster/cluster-change.h"
@@ -379,7 +380,7 @@ cluster_jobs_drain(const char *host, char *id, struct problem *why)
     char wrong[320];
 
     snprintf(wrong, sizeof wrong, "host %.255s is being drained", host);
-    if (cluster_check_store(why) || cluster_check_host(host, why) ||
+    if (cluster_check_store(why) || cluster_check_member(host, why) ||
         check_no_job("drain", "host", host, wrong, why))
         return why->err;
     volumes_each(check_drained_volume, (void *)&check);
@@ -458,11 +459,19 @@ cluster_job_ordered_program(const json_t *record, const char *id, char *program,
 int
 cluster_jobs_upgrade(const char *program, char *id, struct problem *why)
 {
+    char wrong[1024];
     struct gfid g;
 
     if (cluster_check_store(why) ||
         check_no_job("upgrade", "scope", "hosts", "the hosts are being upgraded", why))
         return why->err;
+    int unfit = program ? upgrade_check_program(program, wrong, sizeof wrong) : 0;
+    if (unfit) {
+        problem_set(why, unfit, "%s", wrong);
+        problem_expected(why, "a kilnd at this path on each host");
+        problem_type(why, "kiln upgrade --rolling   # the file that each kilnd was started from");
+        return why->err;
+    }
     json_t *hosts = list_hosts_to_upgrade(why);
     char *text = hosts ? cluster_job_text("upgrade", "scope", "hosts") : NULL;
     json_t *record = text ? json_loads(text, 0, NULL) : NULL;

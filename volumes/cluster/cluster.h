@@ -69,6 +69,8 @@ bool cluster_has_read(void);
 int cluster_check_store(struct problem *why);
 /* Returns 0 if `host` is registered, else -ENOENT with *why. */
 int cluster_check_host(const char *host, struct problem *why);
+/* The same for a host that is to leave, so that the remedy is not to start its kilnd. */
+int cluster_check_member(const char *host, struct problem *why);
 bool cluster_is_alive(const char *host);
 /* This host's lease; 0: none now. */
 int64_t cluster_lease(void);
