@@ -33,6 +33,22 @@ enum {
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
+/* The limit of each brick for a limit of the user's bytes. */
+static uint64_t
+limit_of_brick(const struct volume *v, uint64_t limit)
+{
+    uint64_t part = limit / volume_data_bricks(v);
+
+    return limit && !part ? 1 : part;
+}
+
+/* The user's bytes for bytes of fragments. */
+static uint64_t
+bytes_of_user(const struct volume *v, int64_t of_brick)
+{
+    return of_brick > 0 ? (uint64_t)of_brick * volume_data_bricks(v) : 0;
+}
+
 static struct graph *
 find_own_brick(const struct volume *v, unsigned i)
 {
@@ -85,7 +101,7 @@ quota_usage(const struct volume *v, struct quota_usage *out)
             continue;
         out->is_known = t.is_whole;
         out->is_counting = t.rows[i].is_counting;
-        out->used = (uint64_t)t.rows[i].used;
+        out->used = bytes_of_user(v, t.rows[i].used);
     }
     free(t.rows);
 }
@@ -420,9 +436,8 @@ quotas_follow(const char *name)
     for (unsigned i = 0; v && v->status == VOLUME_STARTED && volume_counts_usage(v) && i < v->brick_count;
          i++) {
         struct graph *g = find_own_brick(v, i);
-        int err = !g || has_limit(g, &gfid_root, volume_limit(v))
-                      ? 0
-                      : change_limit(g, &gfid_root, volume_limit(v));
+        uint64_t limit = limit_of_brick(v, volume_limit(v));
+        int err = !g || has_limit(g, &gfid_root, limit) ? 0 : change_limit(g, &gfid_root, limit);
 
         if (err)
             log_event(
@@ -499,7 +514,7 @@ quota_set(const struct volume *v, const char *path, uint64_t limit, struct probl
         if (!brick_host_is_here(&v->bricks[i]))
             continue;
         if (!err)
-            err = change_limit(g, &gfid, limit);
+            err = change_limit(g, &gfid, limit_of_brick(v, limit));
         if (g)
             graph_unpin(g);
         if (err)
@@ -537,6 +552,8 @@ static json_t *
 describe_limit(const struct volume *v, const struct simple_quota_usage *row, const json_t *paths)
 {
     const char *told = json_string_value(json_object_get(paths, GFID(&row->ns)));
+    const json_int_t limit = (json_int_t)bytes_of_user(v, row->limit);
+    const json_int_t used = (json_int_t)bytes_of_user(v, row->used);
     char path[PATH_MAX] = "/";
 
     if (!gfid_is_root(&row->ns) && !quota_find_path(v, &row->ns, path)) {
@@ -544,12 +561,12 @@ describe_limit(const struct volume *v, const struct simple_quota_usage *row, con
             return NULL; /* the folder was removed just now */
         snprintf(path, sizeof path, "%s", told);
     }
-    json_t *one = json_pack("{ss sI sI sb}", "path", path, "limit", (json_int_t)row->limit, "used",
-                            (json_int_t)row->used, "counting", (int)row->is_counting);
+    json_t *one = json_pack("{ss sI sI sb}", "path", path, "limit", limit, "used", used, "counting",
+                            (int)row->is_counting);
     if (one)
         return one;
-    return json_pack("{ss sI sI sb}", "path", GFID(&row->ns), "limit", (json_int_t)row->limit, "used",
-                     (json_int_t)row->used, "counting", (int)row->is_counting); /* the path is not UTF-8 */
+    return json_pack("{ss sI sI sb}", "path", GFID(&row->ns), "limit", limit, "used", used, "counting",
+                     (int)row->is_counting); /* the path is not UTF-8 */
 }
 
 int

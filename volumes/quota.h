@@ -11,9 +11,11 @@
  * pass the limit by at most one write each. Bricks of other hosts may add their writes until the next sum of
  * each host: a second, or 0.1 s above 7/8 of the limit. A brick keeps the sum beyond its end. While a brick
  * of some subvolume is missing, the usage of that subvolume counts as in the last sum that had the subvolume.
- * The usage of a replicated volume is that of the fullest replica of each set. Hosts of a store give each
- * other the usage of their bricks (quota-hosts.h, cluster-quota.h); all functions here touch the bricks of
- * this host only.
+ * The usage of a replicated volume is that of the fullest replica of each set. A brick of a dispersed set
+ * with K data bricks counts its fragments: its limit is 1/K of the user's limit, rounded down. All figures
+ * here are bytes of fragments, but for those of quota_usage(), quota_list() and quota_describe(). Hosts
+ * of a store give each other the usage of their bricks (quota-hosts.h, cluster-quota.h); all functions here
+ * touch the bricks of this host only.
  *
  * Threads: quotas_follow(), quota_set() and quota_list() wait for disks; any thread that may make brick
  * calls (brick-call.h) may call them. quota_usage() may be called by any thread and does not wait. */

@@ -96,6 +96,14 @@ volume_is_arbiter(const struct volume *v, unsigned brick)
     return v->has_arbiter && brick % v->replica == v->replica - 1;
 }
 
+/* Returns among how many bricks of a set the bytes of a file are divided: K of a dispersed set of K + R
+ * bricks, else 1. */
+static inline unsigned
+volume_data_bricks(const struct volume *v)
+{
+    return v->redundancy && v->redundancy < v->replica ? v->replica - v->redundancy : 1;
+}
+
 /* "Created", "Started", "Stopped". */
 const char *volume_status_text(enum volume_status status);
 /* "Distribute", "Replicate", "Disperse", "Distributed-Replicate", "Distributed-Disperse". */

@@ -250,7 +250,7 @@ static int
 mark_set(const struct brick_plan *plan, unsigned first, struct problem *why)
 {
     const struct volume *v = plan->fresh;
-    const unsigned needed = v->redundancy ? v->replica - v->redundancy : 1;
+    const unsigned needed = volume_data_bricks(v);
     unsigned told = 0;
 
     for (unsigned i = first; i < first + v->replica; i++) {

@@ -57,7 +57,15 @@ t "a write above the old limit succeeds" write "$T/stock/c" 48
 t "the limit is removed" kiln volume limit one none
 is "$(field one limit)" None "status shows no limit"
 t "a write succeeds without a limit" write "$T/stock/d" 80
+exec 7>"$T/kiln/removed"
+head -c 3M /dev/zero >&7
+rm "$T/kiln/removed"
 t "a volume with files gets a limit" kiln volume limit one 64M
+head -c 1M /dev/zero >&7
+open_counts() { [[ $(field one used) -eq $(($(du_of "$T/b/one") + 4194304)) ]]; }
+t "a removed file that is still open counts" wait_for 60 "usage" open_counts
+exec 7>&-
+t "a removed file that is closed no longer counts" wait_for 60 "usage" usage_is_du one "$T/b/one"
 t "the limit counts the old files" wait_for 60 "the count" usage_is_du one "$T/b/one"
 
 # ---- folders ---------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ check_index(const struct set *s, unsigned brick, const char *of, struct problem 
 int
 fragments_check_without(const struct volume *v, unsigned brick, struct problem *why)
 {
-    struct set s = {.v = v, .first = brick - brick % v->replica, .needed = v->replica - v->redundancy};
+    struct set s = {.v = v, .first = brick - brick % v->replica, .needed = volume_data_bricks(v)};
 
     why->err = 0;
     for (unsigned i = s.first; i < s.first + v->replica; i++) {

@@ -130,8 +130,7 @@ place_bricks(struct volume *v, int sets, const char *size, struct problem *why)
         return why->err;
     if (size)
         (void)option_size(size, &bytes);
-    if (v->redundancy && v->replica > v->redundancy)
-        bytes = (bytes + v->replica - v->redundancy - 1) / (v->replica - v->redundancy);
+    bytes = (bytes + volume_data_bricks(v) - 1) / volume_data_bricks(v);
     return cluster_place_sets(v, (unsigned)sets, bytes, why);
 }
 
@@ -164,8 +163,7 @@ verb_create(json_t *args, json_t **out, struct problem *why)
         return problem_no_memory(why);
     why->err = 0;
     v->redundancy = (unsigned)redundancy;
-    if ((size && !is_placed && volume_refuse_dispersed(v, "a limit", why)) ||
-        (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why))) {
+    if (is_placed ? place_bricks(v, sets ? sets : 1, size, why) : add_bricks(v, bricks, why)) {
         volume_free(v);
         return why->err;
     }
@@ -384,16 +382,8 @@ verb_reset(json_t *args, json_t **out, struct problem *why)
 static int
 limit_volume(const char *name, const char *size, struct problem *why)
 {
-    struct volume *v = volumes_find(name, why);
-
-    if (!v)
-        return why->err;
-    int err = volume_refuse_dispersed(v, "a limit", why);
-    volume_free(v);
-    if (err)
-        return err;
     json_t *options = json_pack("{ss}", "kiln.limit", size);
-    err = options ? changes()->set(name, options, why) : problem_no_memory(why);
+    int err = options ? changes()->set(name, options, why) : problem_no_memory(why);
 
     json_decref(options);
     return err;
@@ -463,8 +453,6 @@ change_folder(const struct volume *v, const char *what, const char *path, const 
 {
     uint64_t bytes = 0;
 
-    if (volume_refuse_dispersed(v, "a limit of folders", why))
-        return why->err;
     if (!path || *path != '/' || strcmp(path, "/") == 0) {
         problem_set(why, -EINVAL, "'%.400s' is not a folder of volume %s", path ? path : "", v->name);
         problem_expected(

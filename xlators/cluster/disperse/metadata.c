@@ -7,7 +7,9 @@
  * dies in a change with all children present leaves attributes that differ: LOOKUP and STAT then answer
  * from the larger group. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "xlators/cluster/disperse/disperse-internal.h"
@@ -56,6 +58,58 @@ ec_stat_go(struct ec_op *op)
     ec_leave(op, op->inode, &u);
 }
 
+/* ---- limits of folders ----------------------------------------------------------------------- */
+
+/* A brick counts fragments, so it gets 1/K of a limit or usage that an application sets. The application
+ * reads K times the brick's value. A copy of the xattr through this mount, which is how distribute heals
+ * folders, therefore keeps the limit. Stock divides the limit, but not the usage, and answers the divided
+ * limit. */
+static const char *const usage_keys[] = {"trusted.gfs.squota.limit", "trusted.gfs.squota.size",
+                                         "glusterfs.quota.total-usage"};
+
+/* Multiplies or divides the decimal number of the pair. Other texts stay: they are no limit. */
+static int
+scale_usage(struct dict *d, const struct dict_pair *p, unsigned times, unsigned by)
+{
+    char text[32] = "", *end;
+
+    if ((p->type != DICT_STR && p->type != DICT_PTR && p->type != DICT_UNTYPED) || p->len >= sizeof text)
+        return 0;
+    memcpy(text, p->v.bytes, p->len);
+    long long n = strtoll(text, &end, 10);
+    if (end == text || end[strspn(end, " \n")] != '\0' || n <= 0 || n > LLONG_MAX / times)
+        return 0;
+    n = n * times / by;
+    int len = snprintf(text, sizeof text, "%lld", n ? n : 1);
+
+    return dict_set_text(d, p->key, p->type, text, (uint32_t)len + (p->type == DICT_STR));
+}
+
+enum { USAGE_KEYS = sizeof usage_keys / sizeof usage_keys[0] };
+
+static bool
+has_usage(const struct dict *d)
+{
+    bool has = false;
+
+    for (size_t k = 0; k < USAGE_KEYS && !has; k++)
+        has = dict_find_text(d, usage_keys[k]);
+    return has;
+}
+
+static int
+scale_usages(struct dict *d, unsigned times, unsigned by)
+{
+    int err = 0;
+
+    for (size_t k = 0; k < USAGE_KEYS && !err; k++) {
+        const struct dict_pair *p = dict_find_text(d, usage_keys[k]);
+
+        err = p ? scale_usage(d, p, times, by) : 0;
+    }
+    return err;
+}
+
 /* ---- operations that one child answers ------------------------------------------------------- */
 
 /* Returns whether the next child may know more. */
@@ -96,6 +150,9 @@ ec_one_go(struct ec_op *op)
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     err = ask_one(op, ec_good(h));
     if (err >= 0) {
+        int short_of_memory = scale_usages(op->stk->reply.dict, op->d->data, 1);
+
+        err = short_of_memory ? short_of_memory : err;
         dict_hide_ec(op->stk->reply.dict);
         iatt_set_size(&op->stk->reply.stat, ec_size(h));
         iatt_set_size(&op->stk->reply.pre, ec_size(h));
@@ -182,6 +239,24 @@ ec_getxattr_go(struct ec_op *op)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
+/* A fork with a part of the limit or usage that the caller sets. */
+static struct call_stack *
+fork_change(const struct ec_op *op, unsigned i, bool is_spare, const void *unused)
+{
+    struct call_stack *stk = ec_fork_held(op, i, is_spare, unused);
+    int err = 0;
+
+    if (!stk || !has_usage(stk->call.dict))
+        return stk;
+    stk->call.dict = dict_dup(stk->call.dict, &stk->arena, &err);
+    if (!err)
+        err = scale_usages(stk->call.dict, 1, op->d->data);
+    if (!err)
+        return stk;
+    call_stack_free(stk);
+    return NULL;
+}
+
 void
 ec_setattr_go(struct ec_op *op)
 {
@@ -201,7 +276,7 @@ ec_setattr_go(struct ec_op *op)
         return;
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
-    err = ec_ask(&f, op, ec_good(h), ec_fork_held, NULL);
+    err = ec_ask(&f, op, ec_good(h), fork_change, NULL);
     if (!err) {
         child_set good = answers_judge(op, &f, true, &ret);
 

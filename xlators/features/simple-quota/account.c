@@ -316,7 +316,9 @@ fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
     return false;
 }
 
-/* Determines the charge of an object at its first change, unless a concurrent change has done it. */
+/* Determines the charge of an object at its first change, unless a concurrent change has done it. The usage
+ * has the blocks of each object with a name already. It lacks those of an open file that was removed before
+ * the layer was switched on: no walk meets the file, so the stat after the change charges its blocks. */
 static int
 charge_learn(struct xlator *xl, struct squota_inode *ctx)
 {
@@ -329,7 +331,7 @@ charge_learn(struct xlator *xl, struct squota_inode *ctx)
     pthread_mutex_lock(&q->lock);
     if (!ctx->is_known) {
         ctx->is_known = true;
-        ctx->charge = ctx->made = found.bytes;
+        ctx->charge = ctx->made = found.has_name ? found.bytes : 0;
         ctx->size = found.is_file ? found.size : 0;
     }
     pthread_mutex_unlock(&q->lock);
