@@ -90,20 +90,28 @@ diag "$records records for $files files"
 t "create, synchronous write, close and unlink take at most 10 records a file" test "$records" -le $((10 * files + 24))
 # OPEN, lock and mark in the place of CREATE. The first one shows that opened files are written.
 reopen_files() {
-    python3 - "$kiln" "$files" <<'END'
+    python3 - "$kiln" "$files" "$1" <<'END'
 import os, sys
 for i in range(int(sys.argv[2])):
-    fd = os.open("%s/on%d" % (sys.argv[1], i), os.O_WRONLY | os.O_APPEND)
+    fd = os.open("%s/on%d" % (sys.argv[1], i), os.O_WRONLY | getattr(os, sys.argv[3]))
     os.write(fd, b"open")
     os.close(fd)
 END
 }
-before=$(records_now)
-reopen_files
-wait_for 240 "no mark" not_marked "on$((files - 1))"
-records=$(($(records_now) - before))
-diag "$records records for $files files"
+# Sets `records` to the records of opening all files with the flag $1, writing and closing them.
+count_reopened() {
+    local before
+    before=$(records_now)
+    reopen_files "$1"
+    wait_for 240 "no mark" not_marked "on$((files - 1))"
+    records=$(($(records_now) - before))
+    diag "$records records for $files files with $1"
+}
+count_reopened O_APPEND
 t "open, append and close take at most 8 records a file" test "$records" -le $((8 * files + 24))
+# The hold lasts over the TRUNCATE that the kernel sends after OPEN.
+count_reopened O_TRUNC
+t "open with O_TRUNC, write and close take at most 10 records a file" test "$records" -le $((10 * files + 24))
 mount_end "$kiln"
 mount_kiln v "$kiln" --compound=off
 write_files off
@@ -166,6 +174,19 @@ mount_kill "$kiln" 7>&-
 exec 7>&- || true
 t "mount killed after OPEN, lock and mark: a stock mount writes" stock_appends open-mount $'old\n'
 
+# The same, and then the TRUNCATE.
+empties_marked() {
+    hold_mount
+    echo old >"$kiln/$1"
+    echo x >>"$kiln/first"
+    exec 7>"$kiln/$1"
+    [[ ! -s ${bricks[0]}/$1 && ! -s ${bricks[1]}/$1 ]] && is_marked "$1" 0 && is_marked "$1" 1
+}
+t_here "an emptied file is locked and marked before its first write" empties_marked empty-mount
+mount_kill "$kiln" 7>&-
+exec 7>&- || true
+t "mount killed after OPEN and TRUNCATE: a stock mount writes" stock_appends empty-mount ""
+
 hold_mount
 exec 7>"$kiln/write-mount"
 echo one >&7
@@ -193,6 +214,14 @@ is "$(cat "$kiln/open-brick")" $'old\nnew' "the opened file can be read"
 daemon_start "${brick_daemon[${bricks[1]}]}"
 mount_end "$kiln"
 
+empties_marked empty-brick
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+t "brick killed after OPEN and TRUNCATE: the write succeeds" eval 'echo fresh >&7'
+exec 7>&-
+is "$(cat "$kiln/empty-brick")" fresh "the emptied file can be read"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+mount_end "$kiln"
+
 hold_mount
 exec 7>"$kiln/write-brick"
 echo three >&7
@@ -204,6 +233,6 @@ mount_end "$kiln"
 shd_start v
 t "the self-heal daemon clears all marks" wait_for 240 "heal" nothing_pending "${bricks[@]}"
 t "the replicas are equal" bricks_get_equal "${bricks[@]}"
-is "$(cat "${bricks[1]}"/{mark-brick,write-brick,write-mount,open-brick})" $'two\nthree\none\nstock\nold\nnew' \
+is "$(cat "${bricks[1]}"/{mark-brick,write-brick,write-mount,open-brick,empty-brick})" $'two\nthree\none\nstock\nold\nnew\nfresh' \
     "the killed brick has all writes"
 mount_end "$stock"

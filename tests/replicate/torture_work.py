@@ -184,6 +184,27 @@ class Writer:
             model.names[path].data = model.names[path].data[:size].ljust(size, b"\0")
         self.call("truncate %s to %d" % (path, size), apply, os.truncate, self.whole(path), size)
 
+    def replace(self):
+        """Opens a file with O_TRUNC, and writes new contents."""
+        path, data = self.any(), self.bytes()
+        if not path:
+            return
+        fds = []
+
+        def set_data(model, contents):
+            model.names[path].data = contents
+
+        def do():
+            os.write(fds[0], data)
+            os.fsync(fds[0])
+        try:
+            self.call("empty %s" % path, lambda model: set_data(model, b""),
+                      lambda: fds.append(os.open(self.whole(path), os.O_WRONLY | os.O_TRUNC)))
+            self.call("fill %s with %d bytes" % (path, len(data)), lambda model: set_data(model, data), do)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
     def rename(self):
         path, over = self.any(), self.any()
         if not path:
@@ -289,8 +310,8 @@ class Writer:
 
     def step(self):
         removals, additions = [self.unlink] * 4 + [self.rmdir] * 2, [self.create] * 5 + [self.mkdir, self.link, self.symlink, self.mknod]
-        changes = [self.write, self.write, self.append, self.stream, self.truncate, self.rename, self.rename, self.rename, self.rename_folder,
-                   self.chmod, self.setxattr, self.removexattr]
+        changes = [self.write] * 2 + [self.replace] * 2 + [self.rename] * 3 + [
+            self.append, self.stream, self.truncate, self.rename_folder, self.chmod, self.setxattr, self.removexattr]
         full = len(self.model.names) - LIMIT
         calls = changes + (removals if full > -15 else []) + (additions if full < 0 else [])
         self.dice.choice([call for call in calls if call.__name__ not in WITHOUT])()

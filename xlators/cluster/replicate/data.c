@@ -12,8 +12,14 @@
  *                         last name, and then the mark could not be cleared
  *
  * A change that only some children have made is visible to other clients on these children, until the marks
- * after tell the clients which copies not to read. All changes except writes end the hold at once. A write
- * that was shorter on one child than on another has failed there.
+ * after tell the clients which copies not to read. All changes except writes end the hold at once; but a
+ * truncation to nothing of an open file keeps the hold, because writes follow. The kernel sends that
+ * truncation by the path; the file is known to be open here if the hold has an fd, whose close ends the hold
+ * and whose marks need no name. A write that was shorter on one child than on another has failed there.
+ *
+ * If the mount dies between such a truncation and the first write, all copies that have it are empty and have
+ * a dirty mark, and healers clear the mark. If the mount dies during the truncation, or a brick does, the
+ * state is that of a write at the same moment.
  *
  * The arbiter gets a single byte of each write, at the write's offset, and counts the change without storing
  * the byte. */
@@ -28,6 +34,7 @@ struct data_change {
     fan_call_fn call;
     uint64_t start, end;
     bool is_write, is_sync; /* is_sync: afterwards the children's data is on stable storage */
+    bool empties;           /* truncates the file to nothing */
 };
 
 /* ---- results of a write ---------------------------------------------------------------------- */
@@ -62,7 +69,8 @@ judge_write(const struct op *op, const struct data_change *c, const struct fan *
 {
     bool is_sync = op->fd && op->fd->flags & (O_SYNC | O_DSYNC);
 
-    o->breaks_append = c->is_write ? (uint64_t)longest_write(f) != c->end - c->start : !c->is_sync;
+    o->breaks_append =
+        c->is_write ? (uint64_t)longest_write(f) != c->end - c->start : !c->is_sync && !o->empties;
     if (c->is_write && f->unread)
         o->breaks_append = o->is_unsynced = true;
     for_each_child(i, f->good)
@@ -128,7 +136,8 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
         .failed = t.failed | w->unrecorded,
         .why = t.why,
         .has_changed = fan_done(&f),
-        .may_wait = c->is_write || c->is_sync};
+        .empties = c->empties && f.good == children && !t.failed,
+        .may_wait = c->is_write || c->is_sync || (c->empties && (op->file || w->has_fd))};
     if (t.is_in_vain)
         outcome->failed |= children;
     if (!err)
@@ -168,7 +177,7 @@ change_data(struct op *op, const struct data_change *c, bool may_reply)
         return err;
     err = change_held(op, c, &w, &outcome);
     /* features/shard writes by anonymous fds, which are as good as open files: it syncs them itself */
-    bool is_open = op->file || (op->fd && op->fd->is_anonymous);
+    bool is_open = op->file || (op->fd && op->fd->is_anonymous) || (c->empties && w.has_fd);
     bool waits = outcome.failed || !op->is_pinned || !is_open;
     if (!waits && may_reply)
         reply_if_pending(op, err);
@@ -241,22 +250,9 @@ writev_go(struct op *op)
 
 /* ---- other changes --------------------------------------------------------------------------- */
 
-void
-truncate_go(struct op *op)
-{
-    data_change_go(op,
-                   &(struct data_change){.call = fan_fork, .start = op->stk->call.offset, .end = UINT64_MAX});
-}
-
-/* Locks to the end of the file even if the range has an end, because the file may grow. */
-void
-allocate_go(struct op *op)
-{
-    truncate_go(op);
-}
-
+/* Copies the call, and asks for the number of clients that wait for the lock. */
 static struct call_stack *
-fsync_make(const struct op *op, unsigned i, const void *unused)
+counting_make(const struct op *op, unsigned i, const void *unused)
 {
     struct call_stack *stk = op_fork(op, i);
 
@@ -269,11 +265,29 @@ fsync_make(const struct op *op, unsigned i, const void *unused)
     return stk;
 }
 
+void
+truncate_go(struct op *op)
+{
+    bool empties = (op->fop == FOP_truncate || op->fop == FOP_ftruncate) && !op->stk->call.offset;
+
+    data_change_go(op, &(struct data_change){.call = empties ? counting_make : fan_fork,
+                                             .start = op->stk->call.offset,
+                                             .end = UINT64_MAX,
+                                             .empties = empties});
+}
+
+/* Locks to the end of the file even if the range has an end, because the file may grow. */
+void
+allocate_go(struct op *op)
+{
+    truncate_go(op);
+}
+
 /* Waits for all writes that have joined the hold. */
 void
 fsync_go(struct op *op)
 {
-    data_change_go(op, &(struct data_change){.call = fsync_make, .end = UINT64_MAX, .is_sync = true});
+    data_change_go(op, &(struct data_change){.call = counting_make, .end = UINT64_MAX, .is_sync = true});
 }
 
 static struct call_stack *
@@ -289,7 +303,7 @@ int
 data_truncate_opened(struct op *op)
 {
     struct call_stack *stk = op->stk;
-    struct data_change c = {.call = truncate_opened_make, .end = UINT64_MAX};
+    struct data_change c = {.call = truncate_opened_make, .end = UINT64_MAX, .empties = true};
 
     op->stk = NULL;
     int err = change_data(op, &c, false);

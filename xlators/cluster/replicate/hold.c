@@ -9,7 +9,7 @@
  *
  * Writers whose ranges overlap follow one another, so that all children apply the writes in the same order.
  * A hold ends after a second without a writer, at the close of a file, at a change that does not wait
- * (truncate), when a child fails, comes up or goes down, when another client waits for the lock, and at the
+ * (data.c), when a child fails, comes up or goes down, when another client waits for the lock, and at the
  * end of the mount. Only failures leave marks: a hold whose writers have all succeeded clears its dirty
  * mark and leaves nothing.
  *
@@ -324,6 +324,7 @@ admit_writer(struct hold *h, struct writer *w)
         h->append_end = w->end;
     }
     w->append_start = h->append_start;
+    w->has_fd = h->file && !(h->locked & ~repl_fd_open(h->file));
     w->children = h->locked & ~h->failed;
     w->unrecorded = h->locked & h->failed;
     w->readable = h->readable;
@@ -730,6 +731,9 @@ note_outcome(struct replicate *r, struct hold *h, const struct hold_outcome *o)
     h->has_changed |= o->has_changed;
     if (o->was_synced && cds_list_empty(&h->writers))
         forget_writes(h);
+    if (o->empties && !h->is_unsynced)
+        forget_writes(h);
+    h->is_one_append &= !(o->empties && h->is_unsynced);
     h->is_unsynced |= o->is_unsynced;
     h->is_one_append &= !o->breaks_append;
     h->had_none |= o->had_none;

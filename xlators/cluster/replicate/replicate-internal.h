@@ -117,6 +117,7 @@ struct writer {
     bool only_ends;      /* waits until the hold is free, and does not take the lock */
     bool takes;          /* this writer takes the lock for all writers */
     uint64_t append_start; /* copied from the hold when the writer is admitted */
+    bool has_fd;           /* as of then: the hold ends by an fd that is open on all its children */
     int result;
     child_set children; /* children to change, as of the writer's admission */
     /* locked children that have failed since, so that no copy accuses them before the hold ends */
@@ -377,6 +378,7 @@ struct hold_outcome {
     int why; /* errno (positive) of these children; 0: none */
     bool has_changed, is_unsynced, was_synced, may_wait; /* may_wait: keep the lock for the next writer */
     bool breaks_append;           /* a change other than a write, or an incomplete write */
+    bool empties;                 /* the file is empty on all children of the hold */
     child_set had_none, had_less; /* children whose file ended at the writer's append_start, or before that */
 };
 /* Removes the writer from the hold. With `waits`, waits for the end of the hold and returns 0 or the -errno

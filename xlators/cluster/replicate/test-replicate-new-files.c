@@ -67,6 +67,13 @@ close_file(void)
     scene_run(0);
 }
 
+/* Truncates the latest file to nothing, by path as the kernel does after an OPEN with O_TRUNC. */
+static int
+empty_file(void)
+{
+    return scene_call(FOP_truncate, fill_change, 0);
+}
+
 /* Opens the latest file, and may write and close it. */
 static void
 reopen(uint32_t flags, bool writes, bool closes)
@@ -105,7 +112,13 @@ live(unsigned n, unsigned how)
         (void)scene_call(FOP_flush, fill_change, 0);
     close_file();
     if (how & 16)
-        reopen(how & 4 ? O_RDWR | O_TRUNC : O_RDWR, how & 2, true);
+        reopen(how & 4 ? O_RDWR | O_TRUNC : O_RDWR, how & 2, how & 1);
+    if (scene.fd) {
+        (void)empty_file();
+        if (how & 4)
+            (void)scene_call(FOP_writev, fill_change, 0);
+        close_file();
+    }
 }
 
 static const char *const option_sets[] = {"", " option lock-new-files off\n", " option eager-lock off\n",
@@ -261,6 +274,55 @@ START_TEST(an_open_takes_lock_and_mark_in_its_message)
 }
 END_TEST
 
+/* Opens the latest file, which has contents, and replaces these; with `by_path` the truncation is that of the
+ * kernel after an OPEN with O_TRUNC. */
+static void
+replace_contents(bool by_path)
+{
+    begin_expecting(&replica_shapes[0], true);
+    reopen(O_RDWR, false, false);
+    scene_arm(NULL, 0);
+    if (by_path)
+        ck_assert_int_eq(empty_file(), 0);
+    else
+        ck_assert_int_eq(scene_call(FOP_ftruncate, fill_change, 0), 0);
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], scene.count); /* the truncation alone */
+    for (unsigned i = 0; i < scene.count; i++)
+        ck_assert_uint_eq(store_find(&scene.store[i], "/d/n4")->stat.size, 0);
+    ck_assert_int_eq(scene_call(FOP_writev, fill_change, 0), 12);
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], 2 * scene.count); /* and the write */
+    scene_arm(NULL, 0);
+    close_file();
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], 2 * scene.count); /* mark and unlock, no FSYNC */
+    ck_assert_uint_eq(store_locks(), 0);
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+
+START_TEST(a_truncation_to_nothing_keeps_the_lock_for_the_write)
+{
+    replace_contents(false);
+    replace_contents(true);
+}
+END_TEST
+
+START_TEST(a_truncation_of_a_closed_file_keeps_no_lock)
+{
+    begin_expecting(&replica_shapes[0], true);
+    ck_assert_int_eq(empty_file(), 0);
+    ck_assert_uint_eq(store_locks(), 0);
+    ck_assert_ptr_null(counters_left());
+    reopen(O_RDWR, true, false); /* the write is not synced */
+    ck_assert_int_eq(scene_call(FOP_writev, fill_change, 0), 12);
+    scene_arm(NULL, 0);
+    ck_assert_int_eq(empty_file(), 0);
+    close_file();
+    /* the truncation, FSYNC because two writes were no append, mark and unlock */
+    ck_assert_uint_eq(scene.calls[ANY_CHILD], 4 * scene.count);
+    scene_end();
+}
+END_TEST
+
 START_TEST(an_open_for_reading_takes_no_lock)
 {
     begin_expecting(&replica_shapes[0], true);
@@ -341,10 +403,17 @@ die_in_life(const struct replica_shape *shape, const struct fault *f, bool is_op
 {
     begin_expecting(shape, true);
     scene_arm(f, 1);
-    if (is_open)
+    if (is_open && f->at % 3 == 0) {
+        reopen(O_RDWR, false, false);
+        if (scene.fd && empty_file() == 0)
+            (void)scene_call(FOP_writev, fill_change, 0);
+        if (scene.fd)
+            close_file();
+    } else if (is_open) {
         reopen(f->at % 2 ? O_RDWR | O_TRUNC : O_RDWR, true, true);
-    else
+    } else {
         live(1, 2);
+    }
     bool has_struck = scene.fault[0].has_struck;
     bool has_died = scene.is_cut;
 
@@ -413,6 +482,8 @@ test_suite(void)
     tcase_add_test(t, a_create_takes_lock_and_mark_in_its_message);
     tcase_add_test(t, a_create_that_opens_another_file_leaves_that_file_unmarked);
     tcase_add_test(t, an_open_takes_lock_and_mark_in_its_message);
+    tcase_add_test(t, a_truncation_to_nothing_keeps_the_lock_for_the_write);
+    tcase_add_test(t, a_truncation_of_a_closed_file_keeps_no_lock);
     tcase_add_test(t, an_open_for_reading_takes_no_lock);
     tcase_add_test(t, an_open_of_a_locked_file_leaves_the_file_unmarked);
     tcase_add_test(t, a_death_in_a_creation_or_open_leaves_a_state_that_heals);
