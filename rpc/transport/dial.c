@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -39,6 +40,33 @@ dial_end_wait(struct dialler *d, int result)
         event_remove(&d->src);
 }
 
+/* Returns whether the socket is connected to itself. A connect to a port of this machine on which no process
+ * listens does this when the kernel chooses that port for the socket, too. Brick ports lie among the ports
+ * that the kernel chooses, and while the socket exists, a brick cannot listen on its port. */
+static bool
+is_connected_to_itself(int fd)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_size = sizeof own, peer_size = sizeof peer;
+
+    return !getsockname(fd, (struct sockaddr *)&own, &own_size) &&
+           !getpeername(fd, (struct sockaddr *)&peer, &peer_size) &&
+           (own.ss_family == AF_INET || own.ss_family == AF_INET6) && own_size == peer_size &&
+           memcmp(&own, &peer, own_size) == 0;
+}
+
+/* Returns 0, or -ECONNREFUSED for a socket that is connected to itself: its close frees the port at once. */
+static int
+check_connected(int fd)
+{
+    const struct linger reset = {.l_onoff = 1};
+
+    if (!is_connected_to_itself(fd))
+        return 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset); /* else the port is kept a minute */
+    return -ECONNREFUSED;
+}
+
 static void
 dial_event(struct event_source *src, uint32_t events)
 {
@@ -48,7 +76,7 @@ dial_event(struct event_source *src, uint32_t events)
     (void)events;
     if (getsockopt(src->fd, SOL_SOCKET, SO_ERROR, &err, &size))
         err = errno;
-    dial_end_wait(caa_container_of(src, struct dialler, src), -err);
+    dial_end_wait(caa_container_of(src, struct dialler, src), err ? -err : check_connected(src->fd));
 }
 
 static void
@@ -107,7 +135,7 @@ connect_to(struct dialler *d, const struct addrinfo *to)
     if (d->wants_low_port)
         (void)port_bind(PORT_LOW_FIRST, PORT_LOW_LAST, PORT_LOW_COUNT,
                         to->ai_family == AF_INET6 ? bind_six : bind_four, &d->src.fd);
-    return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : 0;
+    return connect(d->src.fd, to->ai_addr, to->ai_addrlen) ? -errno : check_connected(d->src.fd);
 }
 
 /* The lock is held over the call so that the thread that ends the wait knows that there is a socket to take

@@ -4,12 +4,16 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netdb.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "mem/mem-pool.h"
@@ -341,6 +345,42 @@ START_TEST(what_cannot_be_dialled)
 }
 END_TEST
 
+enum { ONLY_PORT = 40001 };
+
+/* A network namespace in which the kernel chooses ONLY_PORT for each socket. */
+static void
+setup_one_port(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    static const char range[] = "40001 40001";
+
+    if (geteuid() == 0) {
+        ck_assert_int_eq(unshare(CLONE_NEWNET), 0);
+        int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+        close(fd);
+        fd = open("/proc/sys/net/ipv4/ip_local_port_range", O_WRONLY | O_CLOEXEC);
+        ck_assert_int_eq(write(fd, range, sizeof range - 1), sizeof range - 1);
+        close(fd);
+    }
+    setup();
+}
+
+START_TEST(a_connection_of_a_socket_to_itself_is_refused)
+{
+    const struct dial_target target = {.host = "127.0.0.1", .port = ONLY_PORT};
+
+    if (geteuid() != 0) {
+        printf("needs a network namespace: only root can make one\n");
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(outcome(&target), -ECONNREFUSED);
+    listener = listener_open_tcp("127.0.0.1", ONLY_PORT, &server_ops, NULL, &(int){0});
+    ck_assert_ptr_nonnull(listener);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -359,6 +399,10 @@ test_suite(void)
     tcase_add_test(t, cancelled_at_any_moment);
     tcase_add_test(t, a_low_port_if_it_may);
     tcase_add_test(t, what_cannot_be_dialled);
+    suite_add_tcase(s, t);
+    t = tcase_create("one port");
+    tcase_add_checked_fixture(t, setup_one_port, teardown);
+    tcase_add_test(t, a_connection_of_a_socket_to_itself_is_refused);
     suite_add_tcase(s, t);
     return s;
 }
