@@ -250,6 +250,15 @@ ec_get_words(const struct dict *d, const char *key, uint64_t out[2])
     }
 }
 
+uint64_t
+ec_get_size(const struct dict *d)
+{
+    uint64_t size[2];
+
+    ec_get_words(d, "trusted.ec.size", size);
+    return size[0] < INT64_MAX ? size[0] : INT64_MAX;
+}
+
 int
 answers_take(struct ec_op *op, const struct fan *f, child_set set)
 {

@@ -73,17 +73,17 @@ size_make(const struct ec_op *op, unsigned i, bool is_spare, const void *inode)
 static uint64_t
 size_of_file(struct ec_op *op, struct inode *inode, child_set of)
 {
-    uint64_t size[2] = {0};
+    uint64_t size = 0;
     struct fan f;
     int ret;
 
-    if (ec_size_held(op->d, inode, &size[0]) || ec_ask(&f, op, of, size_make, inode))
-        return size[0];
+    if (ec_size_held(op->d, inode, &size) || ec_ask(&f, op, of, size_make, inode))
+        return size;
     child_set good = answers_winner(&f, false, &ret);
     if (ret >= 0)
-        ec_get_words(f.stk[child_first(good)]->reply.xdata, "trusted.ec.size", size);
+        size = ec_get_size(f.stk[child_first(good)]->reply.xdata);
     fan_end(&f);
-    return size[0];
+    return size;
 }
 
 /* ---- a change in one directory --------------------------------------------------------------- */

@@ -103,7 +103,7 @@ choose_sources(struct ec_data_heal *x)
     int err = 0;
 
     for_each_child (i, h->has) {
-        child_set same = h->copy[i].version[WORD_DATA] & VERSION_HEALING ? 0 : equal_data(h, i);
+        child_set same = ec_copy_is_source(&h->copy[i]) ? equal_data(h, i) : 0;
 
         if (children_count(same) > children_count(best))
             best = same;

@@ -90,15 +90,12 @@ mend_newest(const struct ec_heal *h)
     unsigned best = child_first(h->has);
 
     for_each_child (i, h->has) {
-        uint64_t version = h->copy[i].version[WORD_DATA];
-        bool is_healing = version & VERSION_HEALING;
+        bool is_newer = !ec_copy_is_source(&h->copy[best]) ||
+                        h->copy[i].version[WORD_DATA] > h->copy[best].version[WORD_DATA];
 
-        best = !is_healing && (h->copy[best].version[WORD_DATA] & VERSION_HEALING ||
-                               version > h->copy[best].version[WORD_DATA])
-                   ? i
-                   : best;
+        best = ec_copy_is_source(&h->copy[i]) && is_newer ? i : best;
     }
-    child_set same = h->copy[best].version[WORD_DATA] & VERSION_HEALING ? 0 : mend_group(h, best, false);
+    child_set same = ec_copy_is_source(&h->copy[best]) ? mend_group(h, best, false) : 0;
     return children_count(same) >= h->op.d->data ? same : 0;
 }
 
@@ -138,7 +135,7 @@ mend_size(const struct ec_heal *h, child_set of, uint64_t *out)
 
     for_each_child (i, of) {
         uint64_t size = h->copy[i].size;
-        bool fits = size <= INT64_MAX && fragment_length(h->op.d, size) / CODEC_CHUNK <= chunks;
+        bool fits = ec_copy_is_source(&h->copy[i]) && fragment_length(h->op.d, size) / CODEC_CHUNK <= chunks;
 
         if (fits && (!has_any || size > *out))
             *out = size;
@@ -158,8 +155,11 @@ ec_mend_counters(struct ec_data_heal *x, child_set *out)
     *out = 0;
     if (err || !of || !mend_size(h, of, &size))
         return err;
-    for_each_child (i, of)
-        version = h->copy[i].version[WORD_DATA] > version ? h->copy[i].version[WORD_DATA] : version;
+    for_each_child (i, of) {
+        uint64_t told = ec_copy_is_source(&h->copy[i]) ? h->copy[i].version[WORD_DATA] : 0;
+
+        version = told > version ? told : version;
+    }
     log_event(LOG_INFO, h->op.d->xl, "disperse-counters-mended",
               "%s: a client died before it recorded its change on all bricks: size %llu, version %llu",
               GFID(&h->op.inode->gfid), (unsigned long long)size, (unsigned long long)version);

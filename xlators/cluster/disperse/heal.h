@@ -29,6 +29,14 @@ struct ec_copy {
     uint64_t version[2], dirty[2], size;
 };
 
+/* Returns whether the counters are those of a whole copy: not being healed, and no values that only damage
+ * explains. */
+static inline bool
+ec_copy_is_source(const struct ec_copy *c)
+{
+    return c->version[WORD_DATA] < VERSION_HEALING && c->size <= INT64_MAX;
+}
+
 struct ec_heal {
     struct ec_op op; /* the heal's own operation; op.inode is the object */
     uint8_t lock_owner[8], healer_owner[8];

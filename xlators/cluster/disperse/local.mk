@@ -37,3 +37,8 @@ check_PROGRAMS += xlators/cluster/disperse/test-disperse-faults
 xlators_cluster_disperse_test_disperse_faults_SOURCES = xlators/cluster/disperse/test-disperse-faults.c $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_faults_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-hostile
+xlators_cluster_disperse_test_disperse_hostile_SOURCES = xlators/cluster/disperse/test-disperse-hostile.c $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_hostile_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_hostile_LDADD = $(TEST_LIBS)

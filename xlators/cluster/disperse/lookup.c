@@ -41,14 +41,12 @@ static int
 take_found(struct ec_op *op, const struct fan *f, child_set found)
 {
     struct iatt *stat = &op->stk->reply.stat;
-    uint64_t size[2], held;
-
-    ec_get_words(f->stk[child_first(found)]->reply.xdata, "trusted.ec.size", size);
+    uint64_t size = ec_get_size(f->stk[child_first(found)]->reply.xdata), held;
     int err = answers_take(op, f, found);
     if (err || !S_ISREG(stat->mode))
         return err;
     struct inode *inode = inode_find(op->d->xl->graph->inodes, &stat->gfid);
-    iatt_set_size(stat, ec_size_held(op->d, inode, &held) ? held : size[0]);
+    iatt_set_size(stat, ec_size_held(op->d, inode, &held) ? held : size);
     inode_unref(inode);
     return 0;
 }

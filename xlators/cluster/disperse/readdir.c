@@ -12,12 +12,11 @@ static void
 correct_entry(struct ec_op *op, struct dirent_entry *e)
 {
     struct iatt *a = &e->iatt;
-    uint64_t size[2], held;
+    uint64_t held;
 
     if (S_ISREG(a->mode) && dict_find_text(e->dict, "trusted.ec.size")) {
-        ec_get_words(e->dict, "trusted.ec.size", size);
         struct inode *inode = inode_find(op->d->xl->graph->inodes, &a->gfid);
-        a->size = ec_size_held(op->d, inode, &held) ? held : size[0];
+        a->size = ec_size_held(op->d, inode, &held) ? held : ec_get_size(e->dict);
         a->blocks *= op->d->data;
         inode_unref(inode);
     } else if (S_ISREG(a->mode)) {
