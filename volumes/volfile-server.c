@@ -141,6 +141,48 @@ getspec(struct rpc_request *req)
     free(text);
 }
 
+/* ---- GET_VOLUME_INFO ------------------------------------------------------------------------- */
+
+/* Puts the id of the volume that the client names into *out. Returns 0 or -errno. */
+static int
+volume_info_of(const struct dict *asked, struct dict **out, struct arena *arena)
+{
+    const struct dict_pair *name = asked ? dict_find_text(asked, "volname") : NULL;
+    const char *text = name ? dict_pair_str(name) : NULL;
+    struct gfid id;
+    int err = cluster_has_read() ? 0 : -EHOSTDOWN; /* the copy of the volume may be old */
+
+    if (!err)
+        err = text ? volumes_id(text, &id) : -EINVAL;
+    if (err)
+        return err;
+    *out = dict_new(arena);
+    return *out ? dict_set_text(*out, "volume_id", DICT_STR, GFID(&id), GFID_TEXT_SIZE) : -ENOMEM;
+}
+
+static void
+get_volume_info(struct rpc_request *req)
+{
+    struct dict *info = NULL, *asked = xdr_get_old_dict(&req->args);
+
+    if (req->args.error) {
+        rpc_reply_error(req, RPC_GARBAGE_ARGS);
+        return;
+    }
+    int err = volume_info_of(asked, &info, &req->stk.arena);
+    const struct volume_info_reply r = {.op_ret = err ? -1 : 0,
+                                        .op_errno = -err,
+                                        .op_errstr = err ? strerror(-err) : "",
+                                        .dict = err ? NULL : info};
+    char body[256];
+    struct xdr x;
+
+    _Static_assert(sizeof body >= 8 + 4 + 128 + 4 + 64, "an error's text, or the dict with the id");
+    xdr_init(&x, body, sizeof body, NULL);
+    xdr_put_volume_info_reply(&x, &r);
+    rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
+}
+
 /* Replies with op_ret 0, op_errno 0 and no dict. */
 static void
 reply_zeros(struct rpc_request *req)
@@ -175,12 +217,13 @@ port_by_brick(struct rpc_request *req)
     rpc_reply(req, body, (size_t)(x.at - body), NULL, NULL, 0);
 }
 
-static const struct rpc_procedure handshake_procedures[HANDSHAKE_PROCEDURE_COUNT] = {
+static const struct rpc_procedure handshake_procedures[] = {
     [HANDSHAKE_NULL] = {"NULL", reply_zeros},
     [HANDSHAKE_SETVOLUME] = {"SETVOLUME", NULL}, /* only the port of the bricks has it */
     [HANDSHAKE_GETSPEC] = {"GETSPEC", getspec},
     [HANDSHAKE_PING] = {"PING", reply_zeros},
     [HANDSHAKE_SET_LK_VER] = {"SET_LK_VER", NULL},
+    [HANDSHAKE_GET_VOLUME_INFO] = {"GET_VOLUME_INFO", get_volume_info},
 };
 
 static const struct rpc_program handshake_program = {
@@ -188,7 +231,7 @@ static const struct rpc_program handshake_program = {
     .number = HANDSHAKE_PROGRAM,
     .version = HANDSHAKE_PROGRAM_VERSION,
     .procedures = handshake_procedures,
-    .procedure_count = HANDSHAKE_PROCEDURE_COUNT,
+    .procedure_count = sizeof handshake_procedures / sizeof handshake_procedures[0],
     .is_listed = true,
 };
 

@@ -812,6 +812,19 @@ volumes_client_volfile(const char *name, const struct volfile_place *place, cons
     return text;
 }
 
+int
+volumes_id(const char *name, struct gfid *out)
+{
+    pthread_mutex_lock(&lock);
+    struct entry *e = find_volume_locked(name);
+    bool is_there = e && e->now->status != VOLUME_CREATING;
+
+    if (is_there)
+        *out = e->now->id;
+    pthread_mutex_unlock(&lock);
+    return is_there ? 0 : -ENOENT;
+}
+
 json_t *
 volumes_heal_sets(const char *name, uint16_t brick_port, bool *is_wanted, bool *heals)
 {

@@ -121,6 +121,8 @@ int volumes_each_name(void (*fn)(const char *name), struct problem *why);
  * -ENOMEM, -EOPNOTSUPP: the client is too old, `*needed` is the op-version that it needs. */
 char *volumes_client_volfile(const char *name, const struct volfile_place *place,
                              const struct op_versions *known, uint32_t *needed, int *err);
+/* Returns 0 with the volume's id, or -ENOENT. */
+int volumes_id(const char *name, struct gfid *out);
 /* Returns the self-heal daemon's volfile of each replica set as a JSON array, a new reference. NULL with
  * *is_wanted false: the volume is not started or not replicated; with *is_wanted true: no memory. *heals:
  * the option cluster.self-heal-daemon. */

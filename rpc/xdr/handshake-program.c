@@ -52,6 +52,15 @@ xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out)
 }
 
 void
+xdr_put_volume_info_reply(struct xdr *x, const struct volume_info_reply *r)
+{
+    xdr_put_i32(x, r->op_ret);
+    xdr_put_i32(x, r->op_errno);
+    xdr_put_string(x, r->op_errstr);
+    xdr_put_old_dict(x, r->dict);
+}
+
+void
 xdr_get_set_lk_ver_call(struct xdr *x, struct set_lk_ver *out)
 {
     xdr_get_string(x, &out->uid, HANDSHAKE_TEXT_MAX, -EBADMSG);

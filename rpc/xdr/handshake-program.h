@@ -14,7 +14,8 @@ enum {
     HANDSHAKE_GETSPEC,
     HANDSHAKE_PING,
     HANDSHAKE_SET_LK_VER,
-    HANDSHAKE_PROCEDURE_COUNT /* of those a brick implements */
+    HANDSHAKE_PROCEDURE_COUNT, /* of those a brick implements */
+    HANDSHAKE_GET_VOLUME_INFO = 6 /* at glusterd's port */
 };
 
 #define HANDSHAKE_TEXT_MAX 4096
@@ -55,6 +56,20 @@ struct getspec_reply {
 /* `spec` at most GETSPEC_TEXT_MAX bytes. */
 void xdr_put_getspec_reply(struct xdr *x, const struct getspec_reply *r);
 void xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out);
+
+/* GET_VOLUME_INFO: the volume's id, for libgfapi. The argument is one old dict with "flags" and "volname"; the
+ * dict of the reply has "volume_id", the id in text. */
+struct volume_info_reply {
+    int32_t op_ret, op_errno;
+    const char *op_errstr;
+    struct dict *dict;
+};
+void xdr_put_volume_info_reply(struct xdr *x, const struct volume_info_reply *r);
+static inline size_t
+xdr_volume_info_reply_size(const struct volume_info_reply *r)
+{
+    return 8 + xdr_string_size(r->op_errstr) + xdr_old_dict_size(r->dict);
+}
 
 /* Sent by clients before version 6: the brick answers with the number of the request. */
 struct set_lk_ver {

@@ -480,6 +480,9 @@ def later_calls(fs):
     lock = Flock(1, 0, 0, 10, 0)
     show("file_lock", call("file_lock", f, 6, ctypes.byref(lock), 0))
     text = ctypes.create_string_buffer(1 << 20)
+    id = ctypes.create_string_buffer(16)
+    result = api.glfs_get_volumeid(fs, id, long(16))
+    show("volumeid", result, id.raw.hex())
     api.glfs_get_volfile.restype = long
     missing = -api.glfs_get_volfile(fs, None, size_t(0))
     show("get_volfile", api.glfs_get_volfile(fs, text, size_t(100)) == 100 - missing, api.glfs_get_volfile(fs, text, size_t(1 << 20)),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Runs libFuzzer on kiln-mount's decoders of foreign bytes, beyond the messages of fuzz-codec.c: layouts of
- * folders, pending counts of replicas, cookies of folders, glusterd's answers about ports, and the packets of
- * a shared mount. The first byte selects the decoder.
+ * folders, pending counts of replicas, cookies of folders, glusterd's answers about ports, the packets of a
+ * shared mount, and fragments and counters of dispersed files. The first byte selects the decoder.
  *
- * Checks invariants of any input: a new layout has no holes, and an accused copy is no source of a heal.
+ * Checks invariants of any input: a new layout has no holes, an accused copy is no source of a heal, and the
+ * data that K fragments decode to encode to these fragments.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "mount/mount.h"
 #include "mount/shared.h"
 #include "rpc/xdr/portmap-program.h"
+#include "xlators/cluster/disperse/disperse-internal.h"
 #include "xlators/cluster/distribute/layout.h"
 #include "xlators/cluster/replicate/changelog.h"
 
@@ -282,19 +284,73 @@ run_packet(struct input *in)
     free(packet);
 }
 
+/* ---- dispersed files ------------------------------------------------------------------------- */
+
+/* Decodes K fragments of any bytes with each set of instructions. */
+static void
+run_fragments(struct input *in)
+{
+    unsigned data = 2 + next(in) % (CODEC_DATA_MAX - 1), count = data + 1 + next(in) % (data - 1);
+    size_t stripes = 1 + next(in) % 2, len = stripes * CODEC_CHUNK;
+    const unsigned char *fragment[CODEC_DATA_MAX];
+    unsigned index[CODEC_DATA_MAX], first = next(in);
+    uint8_t *all = malloc(data * len), *out = malloc(data * len), *again = malloc(CODEC_FRAGMENTS_MAX * len);
+    struct codec_plan plan;
+
+    for (size_t i = 0; i < data * len; i++)
+        all[i] = in->at < in->end ? next(in) : (uint8_t)(i >> 3);
+    for (unsigned i = 0; i < data; i++) {
+        index[i] = (first + i) % count;
+        fragment[i] = all + i * len;
+    }
+    codec_plan_make(&plan, data, index);
+    for (enum codec_cpu cpu = CODEC_PORTABLE; cpu <= codec_best(); cpu++) {
+        codec_use(cpu);
+        codec_decode(&plan, fragment, stripes, out);
+        codec_encode(data, (1u << count) - 1, out, stripes, again);
+        for (unsigned i = 0; i < data; i++)
+            MUST(memcmp(again + index[i] * len, fragment[i], len) == 0);
+    }
+    free(all);
+    free(out);
+    free(again);
+}
+
+/* An xattr of any length and type in place of a counter. */
+static void
+run_counters(struct input *in)
+{
+    struct arena arena = {0};
+    uint64_t words[2] = {1, 1}, want = 0;
+    size_t n;
+    uint8_t how = next(in), *bytes = next_bytes(in, 24, &n);
+    struct dict *d = dict_new(&arena);
+
+    if (how % 4 == 1)
+        MUST(dict_set_text_int(d, "trusted.ec.size", how) == 0);
+    else if (how % 4)
+        MUST(dict_set_text(d, "trusted.ec.size", how % 4 == 2 ? DICT_PTR : DICT_STR, bytes, (uint32_t)n) == 0);
+    ec_get_words(d, "trusted.ec.size", words);
+    for (unsigned i = 0; i < 8 && how % 4 > 1 && n >= 8; i++)
+        want = want << 8 | bytes[i];
+    MUST(words[0] == want && (n >= 16 || words[1] == want) && ec_get_size(d) <= INT64_MAX);
+    arena_release(&arena);
+    free(bytes);
+}
+
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    return mem_pools_init() || arena_pools_init() || layout_pools_init();
+    return mem_pools_init() || arena_pools_init() || dict_pools_init() || layout_pools_init();
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const runs[])(struct input *) = {run_layout, run_changelog, run_cookies, run_portmap,
-                                                   run_packet};
+                                                   run_packet, run_fragments, run_counters};
     struct input in = {data + 1, data + size};
 
     if (size > 0)

@@ -188,7 +188,7 @@ def record_inputs(folder):
 
 
 def client_inputs(folder):
-    """The first byte: 0 layouts, 1 counts, 2 cookies, 3 ports, 4 a packet of a shared mount."""
+    """The first byte: 0 layouts, 1 counts, 2 cookies, 3 ports, 4 a packet of a shared mount, 5 fragments, 6 counters."""
     def layout(*ranges):
         return bytes([0, len(ranges) - 1]) + b"".join(bytes([2, 16]) + u32(7) + u32(kind) + u32(start) + u32(stop)
                                                       for kind, start, stop in ranges)
@@ -224,6 +224,12 @@ def client_inputs(folder):
                          ("options", b"xlator-option=*.a=b\0" * 300), ("kernel", b"kernel-option=x\0" * 100)):
         plain(folder, "packet-" + name, bytes([4, 1]) + packet)
     plain(folder, "packet-elsewhere", bytes([4, 0]) + whole)
+    for data in (2, 3, 4, 8, 16):
+        for first in (0, 1, 3):
+            plain(folder, "fragments-%d-%d" % (data, first), bytes([5, data - 2, 1, first, first]) + bytes((i * 7 + data) % 256 for i in range(700)))
+    for how in range(4):
+        for length in (0, 7, 8, 15, 16, 24):
+            plain(folder, "counter-%d-%d" % (how, length), bytes([6, how, length]) + b"\xff" * length)
 
 
 def front_inputs(folder):
