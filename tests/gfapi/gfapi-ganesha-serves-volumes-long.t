@@ -9,48 +9,20 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 . "$(dirname "$0")/../lib/gfapi.sh"
 
-for program in ganesha.nfsd nfs-ls nfs-cp nfs-cat; do
-    command -v "$program" >/dev/null || skip_all "there is no $program"
-done
-mkdir -p /run/ganesha /var/lib/nfs/ganesha "$T/b"
+has_ganesha || skip_all "no NFS-Ganesha, or no nfs-ls, nfs-cp and nfs-cat"
+mkdir "$T/b"
 # The write of Debian's nfs-cp fails for 6,000 bytes, also with GlusterFS's library.
 head -c 3000 /dev/urandom >"$T/file"
 
-ganesha_start() { # LIBRARY SERVER [UPCALLS]
-    cat >"$T/ganesha.conf" <<CONF
-NFS_CORE_PARAM { Protocols = 4; Enable_NLM = false; Enable_RQUOTA = false; }
-NFSv4 { Graceless = true; RecoveryBackend = fs; }
-EXPORT {
-    Export_Id = 1; Path = "/"; Pseudo = "/v"; Access_Type = RW; Squash = No_Root_Squash;
-    Disable_ACL = true; Protocols = 4; Transports = TCP; SecType = sys; Attr_Expiration_Time = 600;
-    FSAL { Name = GLUSTER; Hostname = "$2"; Volume = "v"; enable_upcall = ${3:-true}; }
-}
-CONF
-    rm -f "$T/log/ganesha.log"
-    "$1" ganesha.nfsd -F -L "$T/log/ganesha.log" -f "$T/ganesha.conf" -N NIV_EVENT -p "$T/ganesha.pid" >"$T/log/ganesha.out" 2>&1 &
-    wait_for 120 "NFS-Ganesha" nfs-ls "$(url '')"
-}
-
-ganesha_end() {
-    local pid
-    pid=$(cat "$T/ganesha.pid")
-    kill "$pid"
-    wait_for 60 "the end of NFS-Ganesha" process_gone "$pid"
-}
-
-url() {
-    echo "nfs://127.0.0.1/v/$1?version=4"
-}
-
 works() { # WHAT
-    t "a file is copied to $1" nfs-cp "$T/file" "$(url file)"
-    t "the file is read from $1" eval 'nfs-cat "$(url file)" | cmp - "$T/file"'
+    t "a file is copied to $1" nfs-cp "$T/file" "$(nfs_url file)"
+    t "the file is read from $1" eval 'nfs-cat "$(nfs_url file)" | cmp - "$T/file"'
     is "$(cmp -s "$T/b/v-0/file" "$T/file" && cmp -s "$T/b/v-1/file" "$T/file" && echo equal)" equal "both replicas of $1 are equal to the file"
-    is "$(nfs-ls "$(url '')" | awk '{ print $NF, $5 }')" "file 3000" "the list of $1 has the name and the size"
+    is "$(nfs-ls "$(nfs_url '')" | awk '{ print $NF, $5 }')" "file 3000" "the list of $1 has the name and the size"
 }
 
 size_by_nfs() { # PATH
-    nfs-ls "$(url "${1%/*}")" | awk -v name="${1##*/}" '$NF == name { print $5 }'
+    nfs-ls "$(nfs_url "${1%/*}")" | awk -v name="${1##*/}" '$NF == name { print $5 }'
 }
 
 size_is() { # PATH SIZE
@@ -66,7 +38,7 @@ change_by_mount() { # FILE
 }
 
 seen_by_nfs() {
-    [[ $(nfs-cat "$(url "$1")" 2>/dev/null) == "$2" ]]
+    [[ $(nfs-cat "$(nfs_url "$1")" 2>/dev/null) == "$2" ]]
 }
 
 if [[ $BRICKD == kiln ]]; then
@@ -74,7 +46,7 @@ if [[ $BRICKD == kiln ]]; then
     kiln volume create v replica 2 "$T/b/v-0" "$T/b/v-1" >/dev/null
     kiln volume set v features.cache-invalidation on >/dev/null
     kiln volume start v >/dev/null
-    t_here "NFS-Ganesha exports a volume of kilnd" ganesha_start with_kiln localhost
+    t_here "NFS-Ganesha exports a volume of kilnd" ganesha_start kiln v localhost
     works "kilnd's volume"
     mkdir "$T/mnt"
     "$KILN_MOUNT" -s localhost --volfile-id v -l "$T/log/mount.log" "$T/mnt"
@@ -87,11 +59,11 @@ if [[ $BRICKD == kiln ]]; then
     t "NFS shows the other client's rename" wait_for 30 "the name" seen_by_nfs dir/renamed "second, longer"
     change_by_mount with-upcalls
     t "with upcalls NFS shows the new size, although attributes are kept for 600 s" wait_for 60 "the size" size_is dir/with-upcalls 7
-    ganesha_end
-    t_here "NFS-Ganesha exports the volume without upcalls" ganesha_start with_kiln localhost false
+    ganesha_stop
+    t_here "NFS-Ganesha exports the volume without upcalls" ganesha_start kiln v localhost false
     change_by_mount without-upcalls
     is "$(size_by_nfs dir/without-upcalls)" 4 "without upcalls NFS shows the old size, so the part with upcalls tells upcalls from a refresh"
-    ganesha_end
+    ganesha_stop
     rm "$T/mnt/file"
     umount "$T/mnt"
     front_stop
@@ -102,9 +74,9 @@ gl volume create v replica 2 "$glusterd_host:$T/b/v-0" "$glusterd_host:$T/b/v-1"
 gl volume start v >/dev/null
 wait_for 120 "the bricks" bricks_all_online v 2
 for library in kiln stock; do
-    t_here "NFS-Ganesha exports GlusterFS's volume by $library's library" ganesha_start "with_$library" "$glusterd_host"
+    t_here "NFS-Ganesha exports GlusterFS's volume by $library's library" ganesha_start "$library" v "$glusterd_host"
     works "GlusterFS's volume by $library's library"
-    ganesha_end
+    ganesha_stop
     mkdir -p "$T/clean"
     gl_mount v "$T/clean"
     rm "$T/clean/file"

@@ -81,3 +81,41 @@ smb_stop() {
     [[ $status -eq 143 ]] || # smbd signals its process group, and itself
         { echo "smbd ended with status $status" >&2; return 1; }
 }
+
+# ganesha_start LIBRARY VOLUME HOST [UPCALLS]   NFS-Ganesha exports the volume by NFS 4 as /v, keeps attributes for 600 s; UPCALLS
+#                              `false`: it does not register for upcalls
+# ganesha_stop                 ends it
+# nfs_url PATH                 the path in the words of libnfs
+has_ganesha() {
+    local program
+    for program in ganesha.nfsd nfs-ls nfs-cp nfs-cat; do
+        command -v "$program" >/dev/null || return 1
+    done
+}
+
+nfs_url() {
+    echo "nfs://127.0.0.1/v/$1?version=4"
+}
+
+ganesha_start() {
+    mkdir -p /run/ganesha /var/lib/nfs/ganesha
+    cat >"$T/ganesha.conf" <<EOS
+NFS_CORE_PARAM { Protocols = 4; Enable_NLM = false; Enable_RQUOTA = false; }
+NFSv4 { Graceless = true; RecoveryBackend = fs; }
+EXPORT {
+    Export_Id = 1; Path = "/"; Pseudo = "/v"; Access_Type = RW; Squash = No_Root_Squash;
+    Disable_ACL = true; Protocols = 4; Transports = TCP; SecType = sys; Attr_Expiration_Time = 600;
+    FSAL { Name = GLUSTER; Hostname = "$3"; Volume = "$2"; enable_upcall = ${4:-true}; }
+}
+EOS
+    rm -f "$T/log/ganesha.log"
+    "with_$1" ganesha.nfsd -F -L "$T/log/ganesha.log" -f "$T/ganesha.conf" -N NIV_EVENT -p "$T/ganesha.pid" >"$T/log/ganesha.out" 2>&1 &
+    wait_for 120 "NFS-Ganesha" nfs-ls "$(nfs_url '')"
+}
+
+ganesha_stop() {
+    local pid
+    pid=$(cat "$T/ganesha.pid")
+    kill "$pid"
+    wait_for 60 "the end of NFS-Ganesha" process_gone "$pid"
+}
