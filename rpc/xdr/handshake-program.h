@@ -57,7 +57,7 @@ struct getspec_reply {
 void xdr_put_getspec_reply(struct xdr *x, const struct getspec_reply *r);
 void xdr_get_getspec_reply(struct xdr *x, struct getspec_reply *out);
 
-/* GET_VOLUME_INFO: the volume's id, for libgfapi. The argument is one old dict with "flags" and "volname"; the
+/* GET_VOLUME_INFO: the volume's id, for libgfapi. The argument is an old dict with "flags" and "volname"; the
  * dict of the reply has "volume_id", the id in text. */
 struct volume_info_reply {
     int32_t op_ret, op_errno;

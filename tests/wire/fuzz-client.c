@@ -329,7 +329,8 @@ run_counters(struct input *in)
     if (how % 4 == 1)
         MUST(dict_set_text_int(d, "trusted.ec.size", how) == 0);
     else if (how % 4)
-        MUST(dict_set_text(d, "trusted.ec.size", how % 4 == 2 ? DICT_PTR : DICT_STR, bytes, (uint32_t)n) == 0);
+        MUST(dict_set_text(d, "trusted.ec.size", how % 4 == 2 ? DICT_PTR : DICT_STR, bytes, (uint32_t)n) ==
+             0);
     ec_get_words(d, "trusted.ec.size", words);
     for (unsigned i = 0; i < 8 && how % 4 > 1 && n >= 8; i++)
         want = want << 8 | bytes[i];

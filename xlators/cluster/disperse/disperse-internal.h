@@ -163,7 +163,7 @@ void iatt_set_size(struct iatt *a, uint64_t size);
 void dict_hide_ec(struct dict *d);
 /* Reads a counter pair or a number from an xattr of a reply; missing bytes are 0. */
 void ec_get_words(const struct dict *d, const char *key, uint64_t out[2]);
-/* Returns the file's size in a reply, for attributes: INT64_MAX in place of a larger one, which no file has. */
+/* Returns the file's size in a reply, for attributes: at most INT64_MAX, which no file exceeds. */
 uint64_t ec_get_size(const struct dict *d);
 /* Returns the length of each fragment of a file of this size. */
 static inline uint64_t

@@ -7,8 +7,8 @@
  *      a reply has no more bytes than asked for, and no size above INT64_MAX
  *      counters of one brick only are bad: before and after a heal the file has its contents, and after the
  *      heal no brick has a size above INT64_MAX
- *      the size of one brick is bad, and another brick misses the last change's version, as a client leaves it
- *      that died: the same, after a heal, which the fragments decide */
+ *      the size of one brick is bad, and another brick misses the version of the last change, as after
+ *      the death of a client: the same, after a heal, which the fragments decide */
 #include <check.h>
 #include <endian.h>
 #include <errno.h>
@@ -141,7 +141,8 @@ draw_word(void)
                                      UINT64_MAX - 1023,
                                      UINT64_MAX};
 
-    return draw(4) ? words[draw(sizeof words / sizeof words[0])] : draw(1u << 30) * UINT64_C(0x9e3779b97f4a7c15);
+    return draw(4) ? words[draw(sizeof words / sizeof words[0])]
+                   : draw(1u << 30) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* Draws the value of an xattr, of any length up to 24 bytes, most of them whole words. */
@@ -174,8 +175,8 @@ draw_fragment(unsigned child)
 /* The known contents. */
 enum known { NEVER, AFTER_HEAL, ALWAYS };
 
-/* One size is bad, and another brick's version is behind. A bad size may be one that a file of these fragments
- * could have. */
+/* One size is bad, and another brick's version is behind. A bad size may be one that a file of these
+ * fragments could have. */
 static enum known
 damage_size(void)
 {
