@@ -170,7 +170,7 @@ static int
 unknown_verb(const char *word)
 {
     const char *nearest = strcmp(word, "version") == 0 ? "kiln --version" : nearest_verb(word);
-    char expected[64] = "a verb that kiln help lists";
+    char expected[64] = "a verb that kiln help lists", type[64];
 
     if (nearest)
         snprintf(expected, sizeof expected, "did you mean %s?", nearest);
@@ -178,7 +178,9 @@ unknown_verb(const char *word)
         if (strcmp(word, unbuilt[i].word) == 0)
             return refuse(KILN_REFUSED, unbuilt[i].expected, unbuilt[i].type, "%s is not built", word);
     }
-    return refuse(KILN_USAGE, expected, "kiln help", "unknown verb '%s'", word);
+    snprintf(type, sizeof type, !nearest || strncmp(nearest, "kiln", 4) == 0 ? "%s" : "kiln help %s",
+             nearest ? nearest : "kiln help");
+    return refuse(KILN_USAGE, expected, type, "unknown verb '%s'", word);
 }
 
 static int

@@ -76,6 +76,7 @@ int show_resolved(const json_t *answer);
 int show_heal_summary(const json_t *answer);
 int show_split_brain(const json_t *answer);
 int show_heal_statistics(const json_t *answer);
+/* Prints text, or JSON with --json. Returns KILN_REFUSED, with a reason, if the rebalance has failed. */
 int show_rebalance(const json_t *answer);
 int show_options(const json_t *answer);
 

@@ -45,12 +45,16 @@ run(const char *program, char *const *argv)
     return refuse(KILN_REFUSED, NULL, NULL, "%s cannot be run: %s", program, strerror(errno));
 }
 
-/* Finds the port where clients ask for the volfile of a started volume. Returns 0 or an exit status. */
+/* Finds the port where clients ask for the volfile of a started volume, to mount on `dir`; NULL: not known.
+ * Returns 0 or an exit status. */
 static int
-find_port(const char *name, long long *port)
+find_port(const char *name, const char *dir, long long *port)
 {
     json_t *answer;
-    int status = ask("volume-mount", json_pack("{ss}", "name", name), &answer);
+    char *path = dir ? realpath(dir, NULL) : NULL; /* NULL for a dead mount point: no brick is there */
+    int status = ask("volume-mount", json_pack("{ss ss*}", "name", name, "dir", path), &answer);
+
+    free(path);
 
     if (!status)
         *port = json_integer_value(json_object_get(answer, "port"));
@@ -137,7 +141,7 @@ mount_volume(const struct verb *v, int argc, char **argv)
         return refuse(KILN_REFUSED, "a folder to mount on", is_there ? NULL : make, "%s %s", argv[1],
                       is_there ? "is no folder" : "does not exist");
     bool is_own = find_own_client(own, sizeof own);
-    if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], &port)))
+    if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], argv[1], &port)))
         return status;
     if (!put_words(&words, argv[0], port, argc > 3 ? argv[3] : NULL))
         return refuse(KILN_USAGE, NULL, NULL, "the options are too long");
@@ -210,7 +214,8 @@ on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg)
     long long port = 0;
     int status = KILN_DONE;
 
-    if ((!find_own_client(own, sizeof own) && !has_helper(&status)) || (status = find_port(name, &port)))
+    if ((!find_own_client(own, sizeof own) && !has_helper(&status)) ||
+        (status = find_port(name, NULL, &port)))
         return status;
     if (!mkdtemp(dir))
         return refuse(KILN_REFUSED, NULL, NULL, "no folder to mount on: %s", strerror(errno));

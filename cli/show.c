@@ -589,8 +589,28 @@ show_duration(long long seconds)
     printf("%lld:%02lld:%02lld", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-int
-show_rebalance(const json_t *answer)
+/* Says why a rebalance or drain has failed. Returns the exit status. */
+static int
+rebalance_result(const json_t *answer)
+{
+    const json_t *look = json_object_get(answer, "look");
+    const char *name = text(answer, "name"), *reason = text(look, "reason");
+    bool is_drain = strcmp(text(answer, "kind"), "drain") == 0;
+    char type[512];
+
+    if (strcmp(text(answer, "state"), "failed") != 0)
+        return KILN_DONE;
+    snprintf(type, sizeof type,
+             is_drain ? "kiln volume remove-brick %s BRICK... start   # tries again"
+                      : "kiln volume rebalance %s start   # tries again",
+             name);
+    return refuse(KILN_REFUSED, NULL, type, "the %s of volume %s has failed: files or folders: %lld%s%s",
+                  is_drain ? "drain" : "rebalance", name, number(look, "failed"),
+                  *reason ? "; the latest: " : "", reason);
+}
+
+static void
+print_rebalance(const json_t *answer)
 {
     const json_t *look = json_object_get(answer, "look"), *brick;
     const char *kind = text(answer, "kind");
@@ -601,7 +621,7 @@ show_rebalance(const json_t *answer)
     json_array_foreach(json_object_get(answer, "leaving"), i, brick)
         printf("Leaving brick: %s\n", said(brick));
     if (!look)
-        return KILN_DONE;
+        return;
     printf("Files moved: %lld (", number(look, "moved"));
     show_bytes((double)number(look, "bytes"));
     printf("), skipped: %lld, failed: %lld\n", number(look, "skipped"), number(look, "failed"));
@@ -623,5 +643,17 @@ show_rebalance(const json_t *answer)
         printf("Folder: %s\n", text(look, "current"));
     if (*text(look, "reason"))
         printf("Latest of the rest: %s\n", text(look, "reason"));
-    return KILN_DONE;
+}
+
+int
+show_rebalance(const json_t *answer)
+{
+    if (kiln_options.is_json) {
+        int status = show_json(answer);
+
+        return status || strcmp(text(answer, "state"), "failed") != 0 ? status : KILN_REFUSED;
+    }
+    print_rebalance(answer);
+    (void)fflush(stdout);
+    return rebalance_result(answer);
 }

@@ -16,6 +16,15 @@ show_json(const json_t *answer)
     return KILN_DONE;
 }
 
+int
+refuse(int status, const char *expected, const char *type, const char *fmt, ...)
+{
+    (void)expected;
+    (void)type;
+    (void)fmt;
+    return status;
+}
+
 static int (*const shows[])(const json_t *) = {
     show_info, show_status,       show_list,        show_profile,         show_check,
     show_heal, show_heal_summary, show_split_brain, show_heal_statistics, show_options};
@@ -59,6 +68,26 @@ START_TEST(anything_is_shown)
 }
 END_TEST
 
+START_TEST(the_status_of_a_failed_rebalance_is_an_error)
+{
+    static const char *const states[] = {"running", "done", "stopped", "failed"};
+
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+    for (unsigned i = 0; i < 2 * sizeof states / sizeof states[0]; i++) {
+        const char *state = states[i / 2];
+        json_t *answer = json_pack("{ss ss ss s{si ss}}", "name", "v", "kind", i % 2 ? "drain" : "files",
+                                   "state", state, "look", "failed", 3, "reason", "f: No space left");
+
+        for (int as_json = 0; as_json < 2; as_json++) {
+            kiln_options.is_json = as_json;
+            ck_assert_int_eq(show_rebalance(answer), strcmp(state, "failed") ? KILN_DONE : KILN_REFUSED);
+        }
+        json_decref(answer);
+    }
+}
+END_TEST
+
 Suite *test_suite(void);
 
 Suite *
@@ -68,6 +97,7 @@ test_suite(void)
     TCase *t = tcase_create("show");
 
     tcase_add_test(t, anything_is_shown);
+    tcase_add_test(t, the_status_of_a_failed_rebalance_is_an_error);
     suite_add_tcase(s, t);
     return s;
 }

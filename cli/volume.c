@@ -127,7 +127,9 @@ parse_bricks(const struct verb *v, int argc, char **argv, int at)
             json_array_append_new(bricks, json_string(argv[i]));
             continue;
         }
-        if (has_a_number(argv[i]) && i + 1 == argc)
+        if (strcmp(argv[i], "force") == 0)
+            (void)usage(v, "%s takes no word force: a folder that the verb refuses stays refused", v->name);
+        else if (has_a_number(argv[i]) && i + 1 == argc)
             (void)usage(v, "%s: expected a number behind the word", argv[i]);
         else if (has_a_number(argv[i]))
             (void)usage(v, "%s: expected %s the bricks", argv[i],
@@ -198,6 +200,17 @@ cli_add_brick(const struct verb *v, int argc, char **argv)
 
 /* remove-brick NAME BRICK... start|status|stop|commit: the files of the bricks are moved first. */
 static int
+show_task(const char *what, json_t *args)
+{
+    json_t *answer;
+    int status = ask(what, args, &answer);
+
+    status = status ? status : show_rebalance(answer);
+    json_decref(answer);
+    return status;
+}
+
+static int
 drain(const struct verb *v, int argc, char **argv)
 {
     const char *what = argv[argc - 1];
@@ -211,7 +224,7 @@ drain(const struct verb *v, int argc, char **argv)
                            "volume %s is without these bricks; their folders stay as they are", argv[0]);
     json_t *args = json_pack("{ss ss so}", "name", argv[0], "what", what, "bricks", bricks);
     if (strcmp(what, "status") == 0)
-        return ask_and_show("volume-drain", args, show_rebalance);
+        return show_task("volume-drain", args);
     if (strcmp(what, "start") == 0)
         return ask_and_say(
             "volume-drain", args,
@@ -265,7 +278,7 @@ volume_rebalance(const struct verb *v, int argc, char **argv)
         return usage(v, "expected [fix-layout] start, status or stop");
     json_t *args = json_pack("{ss ss sb}", "name", argv[0], "what", what, "layouts", layouts);
     if (strcmp(what, "status") == 0)
-        return ask_and_show("volume-rebalance", args, show_rebalance);
+        return show_task("volume-rebalance", args);
     return ask_and_say("volume-rebalance", args,
                        strcmp(what, "stop") == 0
                            ? "volume %s: the rebalance is stopped; kiln volume rebalance %s start "

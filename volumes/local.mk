@@ -109,6 +109,8 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/verbs/verb-rebalance.c \
 	volumes/shut-out.c \
 	volumes/shut-out.h \
+	volumes/tls-files.c \
+	volumes/tls-files.h \
 	volumes/bricks/profile.h \
 	volumes/verbs/verbs-ask.c \
 	volumes/verbs/verbs-change.c \

@@ -283,7 +283,8 @@ static int
 open_state(struct state_dir *s, struct problem *why)
 {
     if (mkdir(s->path, 0700) < 0 && errno != EEXIST)
-        return problem_errno(why, s, "cannot be made");
+        return problem_errno(why, s, errno == ENOENT ? "cannot be made in a folder that is missing (mkdir -p)"
+                                                     : "cannot be made");
     s->fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->fd < 0)
         return problem_errno(why, s, "cannot be opened");

@@ -174,6 +174,40 @@ bricks_meet(const struct volume_brick *one, const struct volume_brick *other)
            (n == m || (n < m ? b[n] : a[m]) == '/');
 }
 
+struct mount_point {
+    const char *name, *dir; /* of the volume to mount; where */
+    struct problem *why;
+};
+
+static void
+check_mount_point(const struct volume *v, void *arg)
+{
+    const struct mount_point *m = arg;
+    struct volume_brick dir = {.path = (char *)m->dir};
+
+    for (unsigned i = 0; i < v->brick_count && !m->why->err; i++) {
+        if (!brick_host_is_here(&v->bricks[i]))
+            continue;
+        dir.host = v->bricks[i].host;
+        if (!bricks_meet(&v->bricks[i], &dir))
+            continue;
+        problem_set(m->why, -EBUSY, "a mount on %s would hide the brick %s of volume %s", m->dir,
+                    v->bricks[i].path, v->name);
+        problem_expected(m->why, "a folder that neither is a brick, nor lies in one, nor contains one");
+        problem_type(m->why, "mkdir -p /mnt/%s && kiln mount %s /mnt/%s", m->name, m->name, m->name);
+    }
+}
+
+int
+volumes_check_mount_point(const char *name, const char *dir, struct problem *why)
+{
+    struct mount_point m = {name, dir, why};
+
+    why->err = 0;
+    volumes_each(check_mount_point, &m);
+    return why->err;
+}
+
 int
 volumes_check_own_paths(const struct volume *v, struct problem *why)
 {
@@ -182,8 +216,12 @@ volumes_check_own_paths(const struct volume *v, struct problem *why)
             if (!bricks_meet(&v->bricks[i], &v->bricks[k]))
                 continue;
             const char *host = v->bricks[i].host, *colon = *host ? ":" : "";
-            problem_set(why, -EINVAL, "bricks %s%s%s and %s%s%s overlap: one is the other, or lies in it",
-                        host, colon, v->bricks[k].path, host, colon, v->bricks[i].path);
+            if (strcmp(v->bricks[i].path, v->bricks[k].path) == 0)
+                problem_set(why, -EINVAL, "volume %s would have the brick %s%s%s twice", v->name, host, colon,
+                            v->bricks[i].path);
+            else
+                problem_set(why, -EINVAL, "brick %s%s%s and brick %s%s%s overlap: one lies in the other",
+                            host, colon, v->bricks[k].path, host, colon, v->bricks[i].path);
             problem_expected(why, "a folder of its own for each brick");
             return why->err;
         }

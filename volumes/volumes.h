@@ -113,6 +113,10 @@ int volumes_take(const char *name, struct volume *fresh, struct problem *why);
 struct volume *volumes_find(const char *name, struct problem *why);
 /* Calls fn for each volume, sorted by name, with the mutex held. */
 void volumes_each(void (*fn)(const struct volume *v, void *arg), void *arg);
+/* Refuses a mount point of the volume, an absolute path, that is a brick of this machine, or lies in or above
+ * a brick: the mount would hide the brick, and a restart of the brick would find the volume itself. Returns 0
+ * or -EBUSY. */
+int volumes_check_mount_point(const char *name, const char *dir, struct problem *why);
 /* Returns the number of offline bricks of started volumes. Any thread; looks at each brick. */
 unsigned volumes_bricks_missing(void);
 /* Calls fn with each name, without the mutex. Returns 0 or -ENOMEM with *why. */

@@ -39,7 +39,12 @@ done
 refused 1 'exists already' volume create demo "$T/b/new"
 refused 1 'volume demo has its brick' volume create two "$T/b/1"
 refused 1 'volume demo has its brick' volume create two "$T/b/1/below"
-refused 1 'overlap: one is' volume create two "$T/b/new" "$T/b/new/"
+refused 1 'the brick .*/b/new twice' volume create two "$T/b/new" "$T/b/new/"
+refused 1 'overlap: one lies in the other' volume create two "$T/b/new" "$T/b/new/below"
+refused 1 'server.ssl on: TLS: certificate .*: No such file' volume set demo server.ssl on
+refused 1 'client.ssl on: TLS: certificate .*: No such file' volume set demo client.ssl on
+refused 1 "would hide the brick $T/b/1 of volume demo" mount demo "$T/b/1"
+refused 1 'would hide the brick' mount demo "$T/b"
 refused 1 'not empty' volume create two "$T/b/full"
 refused 1 'no folder' volume create two "$T/b/plain-file"
 refused 1 'symbolic link' volume create two "$T/b/link"
@@ -51,7 +56,7 @@ refused 1 'component' volume create two "$T/b/../new"
 refused 1 'not known|another machine' volume create two "192.0.2.1:$T/b/new"
 refused 1 'multiple of 2' volume create two replica 2 "$T"/b/new{1..3}
 refused 1 'arbiter' volume create two replica 2 arbiter 1 "$T"/b/new{1..2}
-refused 2 'expected a brick' volume create two force
+refused 2 'takes no word force' volume create two force
 refused 2 'expected a number' volume create two replica many "$T/b/new"
 refused 1 'no volume nosuch' volume start nosuch
 refused 1 'started already' volume start demo

@@ -39,12 +39,14 @@ find_started(const char *name, struct problem *why)
 int
 verb_mount(json_t *args, json_t **out, struct problem *why)
 {
-    const char *name;
+    const char *name, *dir = NULL;
 
-    if (verbs_get_args(args, why, "{s:s}", "name", &name, NULL))
+    if (verbs_get_args(args, why, "{s:s, s?s}", "name", &name, "dir", &dir, NULL))
         return why->err;
     struct volume *v = find_started(name, why);
     volume_free(v);
+    if (!v || (dir && volumes_check_mount_point(name, dir, why)))
+        return why->err;
     *out = json_pack("{ss si}", "name", name, "port", (int)verbs_volfile_port());
     return why->err;
 }

@@ -15,6 +15,7 @@
 #include "volumes/own-host.h"
 #include "volumes/quota.h"
 #include "volumes/shut-out.h"
+#include "volumes/tls-files.h"
 #include "volumes/verbs/verbs-internal.h"
 #include "volumes/volume-options.h"
 #include "volumes/volumes.h"
@@ -335,12 +336,14 @@ verb_delete(json_t *args, json_t **out, struct problem *why)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Refuses a change that would disconnect clients. A missing volume is the next step's error. */
+/* Refuses a change that would disconnect clients, if not forced, and TLS without certificates. */
 static int
-check_clients(const char *name, const json_t *options, struct problem *why)
+check_clients(const char *name, const json_t *options, bool is_forced, struct problem *why)
 {
     struct volume *v = volumes_find(name, why);
-    int err = v ? shut_out_check(v, options, why) : why->err;
+    int err = v ? tls_files_check(v, options, why) : why->err;
+
+    err = err || is_forced ? err : shut_out_check(v, options, why);
 
     volume_free(v);
     return err;
@@ -359,7 +362,7 @@ verb_set(json_t *args, json_t **out, struct problem *why)
     if (!json_is_object(options) || json_object_size(options) == 0)
         return problem_set(why, -EINVAL, "there is nothing to set");
     *out = json_pack("{ss sO}", "name", name, "options", options);
-    if (!is_forced && check_clients(name, options, why))
+    if (check_clients(name, options, is_forced, why))
         return why->err;
     return changes()->set(name, options, why);
 }
