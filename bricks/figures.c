@@ -120,8 +120,6 @@ read_brick_figures(struct graph *g, void *arg)
         look_at_layer(b, &g->layers[i]);
     figures_name_volume(g, b->volume);
     b->heal_pending = figures_heal_pending(g);
-    for (enum fop fop = FOP_null; fop < FOP_COUNT; fop++)
-        b->is_used |= b->counts.calls[fop] > 0;
     count_clients(b);
     graph_each_unbuilt(g, add_unbuilt_feature, b);
     inode_table_stats(g->inodes, &inodes);

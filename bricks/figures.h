@@ -30,7 +30,6 @@ struct brick_figures {
     unsigned inodes;                    /* that the brick remembers */
     uint64_t memory_bytes;              /* pooled objects that are the brick's */
     int64_t heal_pending; /* objects that the brick accuses others of having missed; -1: no index */
-    bool is_used;         /* some client has sent a call */
     const struct unbuilt_feature *unbuilt[UNBUILT_SHOWN]; /* features that the volume asks for in vain */
     unsigned unbuilt_count;
 };

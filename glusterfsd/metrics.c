@@ -181,7 +181,7 @@ add_rows(struct sheet *s)
         const struct brick_figures *b = &s->f->bricks[n];
 
         for (enum fop fop = FOP_null; is_well && fop < FOP_COUNT; fop++) {
-            if (!b->counts.calls[fop])
+            if (!b->counts.calls[fop] || !b->counts.is_used)
                 continue;
             histogram_clear(h);
             (void)io_stats_latencies(b->stats, fop, h);
@@ -276,8 +276,8 @@ ROW_FN(heal_pending, b->heal_pending)
 static bool
 has_row(const struct brick_row *row, const struct brick_figures *b)
 {
-    return row->when == ALWAYS || (row->when == ONCE_USED && b->is_used) ||
-           (row->when == WITH_INDEX && b->heal_pending >= 0) ||
+    return row->when == ALWAYS || (row->when == ONCE_USED && b->counts.is_used) ||
+           (row->when == WITH_INDEX && b->heal_pending >= !b->counts.is_used) ||
            (row->when == ONCE_A_DISK && b->is_first_on_disk);
 }
 
@@ -308,9 +308,9 @@ static const struct brick_row kiln_rows[] = {
     {"kiln_brick_calls_queued", "gauge", "Calls that wait for those to end", value_queued, ONCE_USED},
     {"kiln_brick_locks_held", "gauge", "Locks of all kinds that clients hold", value_locks_held, ONCE_USED},
     {"kiln_brick_locks_waiting", "gauge", "Lock requests that wait for another lock", value_locks_waiting, ONCE_USED},
-    {"kiln_brick_inodes", "gauge", "Inodes that the brick remembers", value_inodes, ALWAYS},
+    {"kiln_brick_inodes", "gauge", "Inodes that the brick remembers", value_inodes, ONCE_USED},
     {"kiln_brick_cpu_seconds", "counter", "Processor time for its calls, from one turn in 16 of the workers", value_cpu, ONCE_USED},
-    {"kiln_brick_memory_bytes", "gauge", "Pooled objects that are the brick's", value_memory, ALWAYS},
+    {"kiln_brick_memory_bytes", "gauge", "Pooled objects that are the brick's", value_memory, ONCE_USED},
     {"kiln_brick_heal_pending", "gauge", "Objects that other bricks have to be healed from this one", value_heal_pending, WITH_INDEX},
 };
 /* clang-format on */

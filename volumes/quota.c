@@ -125,7 +125,6 @@ find_quota_folder(struct graph *g, const struct gfid *gfid, struct inode **out)
 
     if (!stk)
         return -ENOMEM;
-    stk->caller.pid = PID_INTERNAL;
     stk->call.fop = FOP_lookup;
     stk->call.gfid = *gfid;
     int err = brick_call_run(&q, stk, g);
@@ -142,7 +141,6 @@ folder_call(struct brick_call *q, enum fop fop, struct inode *dir)
     struct call_stack *stk = brick_call_new(q);
 
     if (stk) {
-        stk->caller.pid = PID_INTERNAL;
         stk->call.fop = fop;
         stk->call.loc.inode = inode_ref(dir);
         stk->call.gfid = dir->gfid;

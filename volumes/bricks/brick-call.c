@@ -18,7 +18,11 @@ call_done(struct call_stack *stk)
 struct call_stack *
 brick_call_new(struct brick_call *q)
 {
-    return call_stack_new(call_done, q);
+    struct call_stack *stk = call_stack_new(call_done, q);
+
+    if (stk)
+        stk->caller.pid = PID_INTERNAL;
+    return stk;
 }
 
 int

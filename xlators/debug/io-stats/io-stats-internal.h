@@ -91,6 +91,7 @@ struct ios {
      * under latency_lock. */
     _Atomic uint64_t slow_floor, slow_until;
     struct stripe *counters;
+    atomic_bool is_used; /* set at the first call for a user: healers and tools have negative pids */
     /* created when latency-measurement is first switched on; NULL before */
     _Atomic(struct latency_stripe *) latencies;
     atomic_long open_now, open_most;            /* number of files */

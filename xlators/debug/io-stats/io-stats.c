@@ -201,6 +201,8 @@ note_call(struct xlator *xl, struct call_stack *stk)
 
     worker_charge = &s->cpu_ns;
     counter_add(&s->hits[call->fop], 1);
+    if (stk->caller.pid >= 0 && !atomic_load_explicit(&ios->is_used, memory_order_relaxed))
+        atomic_store_explicit(&ios->is_used, true, memory_order_relaxed);
     switch (call->fop) {
     case FOP_writev:
         counter_add(&s->bytes_written, call->payload_bytes);
@@ -394,7 +396,8 @@ io_stats_counts(struct xlator *xl, struct io_stats_counts *out)
 {
     struct ios *ios = xl->private;
 
-    *out = (struct io_stats_counts){.open = atomic_load_explicit(&ios->open_now, memory_order_relaxed)};
+    *out = (struct io_stats_counts){.open = atomic_load_explicit(&ios->open_now, memory_order_relaxed),
+                                    .is_used = atomic_load_explicit(&ios->is_used, memory_order_relaxed)};
     for (unsigned i = 0; i < ios->stripes; i++) {
         const struct stripe *s = &ios->counters[i];
 

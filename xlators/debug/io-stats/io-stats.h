@@ -24,6 +24,7 @@ struct io_stats_counts {
     uint64_t bytes_read, bytes_written;
     uint64_t cpu_ns; /* processor time that workers spent on the brick's calls, by samples (event/charge.h) */
     long open; /* files open now */
+    bool is_used; /* a client has sent a call for a user, not for itself (pid below 0) */
 };
 void io_stats_counts(struct xlator *xl, struct io_stats_counts *out);
 /* Moves the durations that threads still hold into the bricks' histograms. Call it before reading histograms.
