@@ -65,11 +65,6 @@ struct volume_info_reply {
     struct dict *dict;
 };
 void xdr_put_volume_info_reply(struct xdr *x, const struct volume_info_reply *r);
-static inline size_t
-xdr_volume_info_reply_size(const struct volume_info_reply *r)
-{
-    return 8 + xdr_string_size(r->op_errstr) + xdr_old_dict_size(r->dict);
-}
 
 /* Sent by clients before version 6: the brick answers with the number of the request. */
 struct set_lk_ver {

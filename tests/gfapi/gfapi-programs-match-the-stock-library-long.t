@@ -39,8 +39,10 @@ share_works() {
 }
 
 export_works() {
+    local status=0
     ganesha_start "$1" "$1" "$2" && nfs-cp "$T/small" "$(nfs_url small)" && nfs-cat "$(nfs_url small)" | cmp - "$T/small" &&
-        [[ $(nfs-ls "$(nfs_url '')" | awk '$NF == "small" { print $5 }') == 3000 ]] && ganesha_stop
+        [[ $(nfs-ls "$(nfs_url '')" | awk '$NF == "small" { print $5 }') == 3000 ]] || status=1
+    ganesha_stop && return "$status"
 }
 
 # Prints the names of the tests that pass.
