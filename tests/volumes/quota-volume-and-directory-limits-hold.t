@@ -36,6 +36,11 @@ mkdir -p "$T/b"
 place_xfs "$T/b" 1g
 front_start --metrics-address 127.0.0.1:9101
 t "an invalid size is refused" fails_with "is not a valid limit" kiln volume create bad "$T/b/bad" size many
+kiln volume create idle replica 2 "$T/b/idle-1" "$T/b/idle-2"
+kiln volume start idle
+healer_has_looked() { kiln_json heal idle statistics | grep -q '"ended"'; }
+t "kiln-heal looks at an idle volume" wait_for 60 "the look" healer_has_looked
+t_not "/metrics has figures of calls for bricks that only kiln-heal has called" eval 'curl -s http://127.0.0.1:9101/metrics | grep -q "^kiln_brick_fop_calls"'
 t "a volume is created with a limit" kiln volume create one "$T/b/one" size 4M
 kiln volume start one
 front_mount one "$T/stock"

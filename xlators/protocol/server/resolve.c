@@ -201,7 +201,8 @@ resolve_ask(struct rpc_request *req, const struct gfid *gfid, struct inode *pare
     if (!child)
         return -ENOMEM;
     child->client = brick_client_ref(req->stk.client);
-    child->caller.pid = req->stk.caller.pid < 0 ? req->stk.caller.pid : 0; /* io-stats tells healers from users */
+    /* io-stats tells healers from users by it */
+    child->caller.pid = req->stk.caller.pid < 0 ? req->stk.caller.pid : 0;
     child->call.fop = FOP_lookup;
     if (ask_about_gfid(req, child) < 0) {
         call_stack_free(child);
