@@ -134,7 +134,7 @@ run_units() {
         <<<$'print-tests:\n\t@printf "%s\\n" $(TESTS)\n' | grep -E -- "$only")
     [[ ${#programs[@]} -gt 0 ]] || { echo "  none match"; return; }
     (cd "$build_dir" && find . -name '*.trs' -delete)
-    make -C "$build_dir" -k -j$((2 * $(nproc))) check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
+    make -C "$build_dir" -k -j$(($(nproc) * 3 / 2)) check TESTS="${programs[*]}" >"$build_dir/check.log" 2>&1
     for name in "${programs[@]}"; do
         read_unit "$name"
         if [[ $bad -gt 0 ]]; then

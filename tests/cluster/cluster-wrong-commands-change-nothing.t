@@ -48,7 +48,7 @@ expected a brick;kiln volume create NAME [replica N;volume create n replica 2 h1
 2 bricks with replica 3;a multiple of 3 bricks;volume create n replica 3 h1:/srv/n h2:/srv/n
 exists already;kiln volume info v;volume create v h1:/srv/n
 volume v has its brick;a folder that no volume uses;volume create n h1:/srv/v
-overlap;a folder of its own for each brick;volume create n replica 2 h1:/srv/n h1:/srv/n
+twice;a folder of its own for each brick;volume create n replica 2 h1:/srv/n h1:/srv/n
 not a valid limit;such as 500M;volume create n h1:/srv/n size 10X
 not absolute;an absolute path;volume create n h1:srv/n
 no volume vv;kiln volume list;volume start vv

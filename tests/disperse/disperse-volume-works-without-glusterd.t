@@ -39,7 +39,6 @@ t "half of the bricks cannot be redundant" fails_with "redundancy of less than h
     kiln volume create no disperse 4 redundancy 2 "$T"/b/no{1,2,3,4}
 t "disperse-data counts the other bricks" kiln volume create data disperse-data 2 redundancy 1 "$T"/b/data{1,2,3}
 t "two sets are distributed" kiln volume create two disperse 3 redundancy 1 "$T"/b/two{1,2,3,4,5,6}
-t "a limit is refused" fails_with "d is dispersed" kiln volume limit d 10M
 t "another number of bricks in a set is refused" fails_with "d is dispersed" \
     kiln volume add-brick d replica 4 "$T/b/new"
 
