@@ -3,7 +3,9 @@
 #
 # Files of dispersed volumes of 2+1, 4+2 and two times 2+1 bricks, written at random by kiln-mount, are read by the
 # stock client with any bricks away that the redundancy allows, and the other way round. All fragments belong
-# together, with equal versions and sizes, and no object waits for heal.
+# together, with equal versions and sizes, and no object waits for heal. Files that kiln-mount changes without
+# these bricks, which raises versions by random steps, are read and changed by the stock client and healed by
+# stock's daemon.
 # Covers: xlators/cluster/disperse
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -79,5 +81,24 @@ for layout in ${KILN_LAYOUTS:-1x2+1 1x4+2 2x2+1}; do
         mount_end "$T/kiln"
         bring_back
     done
+
+    mount_kiln "$vol" "$T/kiln"
+    take_away 1
+    t "$layout: without ${away[*]} kiln-mount changes files" python3 "$work" random "$T/kiln/kiln" "$copies/kiln" 7 "$changes"
+    mount_volume "$vol" "$T/stock" plain
+    t "$layout: without ${away[*]} the stock client reads the changes" python3 "$work" same "$T/stock/kiln" "$copies/kiln"
+    t "$layout: the stock client changes the files further" python3 "$work" random "$T/stock/kiln" "$copies/kiln" 8 "$changes"
+    t "$layout: kiln-mount reads the stock client's changes" python3 "$work" same "$T/kiln/kiln" "$copies/kiln"
+    mount_end "$T/stock"
+    t_here "$layout: kiln-mount ends without ${away[*]}" mount_end "$T/kiln"
+    bring_back
+    shd_start "$vol"
+    t "$layout: stock's self-heal daemon heals the files" wait_for 120 "heal" nothing_pending "${bricks[@]}"
+    t "$layout: all fragments of the healed files belong together" sets_hold
+    take_away 0
+    mount_volume "$vol" "$T/stock" plain
+    t "$layout: without ${away[*]} the stock client reads the healed files" python3 "$work" same "$T/stock/kiln" "$copies/kiln"
+    mount_end "$T/stock"
+    bring_back
     volume_stop "$vol"
 done
