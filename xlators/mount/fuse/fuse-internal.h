@@ -242,7 +242,7 @@ struct task {
 
 int task_pools_init(void);
 
-/* groups.c: reads the current supplementary groups of the calling thread into `out`, at most
+/* groups.c: the supplementary groups that the calling thread had at most 10 ms ago, into `out`, at most
  * CRED_GROUPS_MAX. Returns the number of groups, or -errno: the thread has ended. thread: any. */
 int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
 void groups_end(void); /* call when no request is left */
