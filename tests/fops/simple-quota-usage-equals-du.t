@@ -150,6 +150,34 @@ sleep 7 # the file's last close makes the layer stat the file for 5 s
 truncate -s 256K "$T/q/b0/beyond/small"
 is "$(used beyond)" "$(on_brick beyond)" "the same blocks no longer count as soon as they are freed"
 
+# ---- a name without a handle -----------------------------------------------------------------
+
+# A kill within the removal of a last name, or within the creation of an object, leaves a name without a handle. The script
+# removes the handle of a file that was being changed when the brick was killed.
+make_ns torn
+python3 - "$T/mnt/torn" <<'EOS' &
+import itertools, sys
+for i in itertools.count():
+    with open("%s/%d" % (sys.argv[1], i), "wb") as file:
+        file.write(b"x" * 65536)
+EOS
+writer=$!
+has_files() { [[ $(find "$T/q/b0/torn" -name '1*' | wc -l) -ge 20 ]]; }
+wait_for 60 "files" has_files
+daemon_kill "${brick_daemon[$T/q/b0]}"
+torn=$T/q/b0/torn/10
+handle=$(getfattr --absolute-names -n trusted.gfid -e hex "$torn" | sed -n 's/.*=0x//p')
+handle=$T/q/b0/.glusterfs/${handle:0:2}/${handle:2:2}/${handle:0:8}-${handle:8:4}-${handle:12:4}-${handle:16:4}-${handle:20}
+t "the file has blocks and a handle" test "$torn" -ef "$handle" -a -s "$torn"
+rm "$handle"
+volume_start q
+mount_settle "$T/mnt"
+mount_settle "$mount_ns"
+kill "$writer" || true
+wait "$writer" || true
+t "a file whose handle is lost counts after a kill" wait_for 60 "usage to equal du" usage_is_du torn
+t "the start has made the handle again" test "$torn" -ef "$handle"
+
 # ---- a recount -------------------------------------------------------------------------------
 
 make_ns recounted

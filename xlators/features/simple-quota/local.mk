@@ -5,7 +5,9 @@ libkiln_xlators_a_SOURCES += \
 	xlators/features/simple-quota/account.c \
 	xlators/features/simple-quota/ask.c \
 	xlators/features/simple-quota/simple-quota.h \
+	xlators/features/simple-quota/folder.c \
 	xlators/features/simple-quota/namespace.c \
+	xlators/features/simple-quota/recover.c \
 	xlators/features/simple-quota/shared.c \
 	xlators/features/simple-quota/state.c \
 	xlators/features/simple-quota/walk.c \

@@ -492,74 +492,6 @@ squota_job_run(struct worker_job *job)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Files whose blocks may still change without a change by a client, see may_drift() in account.c. */
-struct watched {
-    struct watched_file {
-        struct inode *inode; /* reference */
-        int64_t charged;     /* bytes */
-    } *files;
-    unsigned count;
-};
-
-/* Takes the reference. Without memory the file is not watched, and the usage of its namespace may stay wrong
- * until the file changes. */
-static void
-watched_add(struct watched *w, struct inode *inode, int64_t charged)
-{
-    struct watched_file *more = reallocarray(w->files, w->count + 1, sizeof *more);
-
-    if (!more) {
-        inode_unref(inode);
-        return;
-    }
-    w->files = more;
-    more[w->count++] = (struct watched_file){inode, charged};
-}
-
-static void
-watch_all(struct xlator *xl, struct watched *w)
-{
-    for (unsigned i = 0; i < w->count; i++) {
-        squota_watch(xl, w->files[i].inode, w->files[i].charged);
-        inode_unref(w->files[i].inode);
-    }
-    free(w->files);
-}
-
-/* Stats each object that the previous process left in the middle of a change. */
-static void
-recover(struct xlator *xl, struct squota *q, struct watched *w)
-{
-    unsigned slot = 0, record, count = 0;
-    struct squota_mark mark;
-    struct gfid object;
-    struct iatt stat;
-    int64_t charge;
-
-    while ((slot = squota_slot_next(q->state, slot, &record, &object, &charge))) {
-        struct posix_allotted found = {.bytes = 0};
-        int err = record ? squota_lookup(xl, NULL, NULL, &object, &stat, &mark) : 0;
-        struct inode *inode = record && !err ? inode_link(xl->graph->inodes, NULL, NULL, &stat) : NULL;
-        if (inode)
-            err = squota_stat(xl, inode, &found);
-        if (inode && !err && found.is_file)
-            watched_add(w, inode, found.bytes);
-        else
-            inode_unref(inode);
-        int64_t bytes = err ? 0 : found.bytes;
-        if (err && err != -ENOENT && err != -ESTALE)
-            squota_state_counting(q->state, record, true);
-        else if (record)
-            squota_state_settle(q->state, record, squota_state_used(q->state, record) + bytes - charge, slot,
-                                bytes);
-        squota_slot_give(q->state, slot);
-        count++;
-    }
-    if (count)
-        log_event(LOG_INFO, xl, "squota-recovered",
-                  "%u objects that were being changed when the brick ended were looked at", count);
-}
-
 static void
 switch_on(struct xlator *xl)
 {
@@ -572,13 +504,8 @@ switch_on(struct xlator *xl)
     q->is_stopping = false;
     q->generation++;
     pthread_mutex_unlock(&q->lock);
-    if (state && is_whole) {
-        struct watched w = {NULL};
-
-        recover(xl, q, &w);
-        squota_ns_load_all(xl);
-        watch_all(xl, &w);
-    }
+    if (state && is_whole)
+        squota_recover(xl);
 }
 
 static void

@@ -10,6 +10,8 @@
  *   shared.c         usage of the bricks of one process
  *   state.c          the file that makes the usage survive a kill
  *   walk.c           counts a namespace anew
+ *   recover.c        corrects the usage after a kill
+ *   folder.c         lists a folder on the disk
  *
  * The usage of a namespace is the sum of the charges of its objects: the bytes that the file system has
  * allotted to each (st_blocks). An object with several names is charged once. The charge of an object is the
@@ -342,4 +344,19 @@ void squota_walk_again(struct squota_walk *w, const struct gfid *dir);
 /* True at the first call for each object: the object was not counted yet. Under the lock. */
 bool squota_walk_counts(struct squota_walk *w, const struct gfid *object);
 bool squota_walk_has_counted(const struct squota_walk *w, const struct gfid *object);
+
+/* ---- recover.c ------------------------------------------------------------------------------- */
+
+/* At the start of a brick: settles the objects that the previous process left in the middle of a change, and
+ * loads the namespaces. */
+void squota_recover(struct xlator *xl);
+
+/* ---- folder.c -------------------------------------------------------------------------------- */
+
+/* Opens a folder for squota_folder_list(). Returns 0 and a reference in *fd, or -errno. */
+int squota_folder_open(struct xlator *xl, const struct gfid *gfid, struct fd **fd);
+typedef void squota_entry_do(void *arg, struct inode *folder, const struct dirent_entry *e);
+/* Calls each() for the next entries from *offset on, without . and .., and moves *offset. An entry's dict has
+ * the mark of a namespace. Returns the number of entries with . and .., 0 at the end, or -errno. */
+int squota_folder_list(struct xlator *xl, struct fd *fd, uint64_t *offset, squota_entry_do *each, void *arg);
 #endif

@@ -21,8 +21,6 @@
 #include "log/log.h"
 #include "xlators/features/simple-quota/squota-internal.h"
 
-enum { LIST_BYTES = 32768 };
-
 struct squota_walk {
     struct worker_job job;
     struct xlator *xl;
@@ -167,37 +165,21 @@ walk_end(struct squota_walk *w, bool is_done)
 static int
 walk_open_dir(struct squota_walk *w, const struct gfid *gfid)
 {
-    struct xlator *xl = w->xl;
-    struct squota_mark mark;
-    struct iatt stat;
-    int err = squota_lookup(xl, NULL, NULL, gfid, &stat, &mark);
+    int err = squota_folder_open(w->xl, gfid, &w->fd);
 
-    if (err || !S_ISDIR(stat.mode))
-        return err ? err : -ENOTDIR;
-    struct inode *dir = inode_link(xl->graph->inodes, NULL, NULL, &stat);
-    struct call_stack *stk = dir ? squota_call(FOP_opendir) : NULL;
-    if (!stk) {
-        inode_unref(dir);
-        return -ENOMEM;
-    }
-    squota_count(xl, w->ns, dir);
-    stk->call.loc.inode = dir;
-    stk->call.gfid = *gfid;
-    err = squota_run(xl, stk);
     if (err == 0)
-        w->fd = fd_ref(stk->reply.fd);
-    call_stack_free(stk);
+        squota_count(w->xl, w->ns, w->fd->inode);
     return err;
 }
 
 static void
-count_entry(struct squota_walk *w, const struct dirent_entry *e)
+count_entry(void *arg, struct inode *folder, const struct dirent_entry *e)
 {
+    struct squota_walk *w = arg;
     struct squota *q = squota_of(w->xl);
     bool is_dir = S_ISDIR(e->iatt.mode);
 
-    if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
-        return;
+    (void)folder;
     if (is_dir && dict_find_text(e->dict, SQUOTA_XATTR_NAMESPACE))
         return; /* a namespace inside of this one */
     /* an object that was put on the disk by hand and has no gfid yet: charged here, and known from its first
@@ -225,32 +207,6 @@ count_entry(struct squota_walk *w, const struct dirent_entry *e)
     inode_unref(inode);
 }
 
-/* Reads the next part of the list. Returns the number of entries, or -errno. */
-static int
-walk_list(struct squota_walk *w)
-{
-    struct call_stack *stk = squota_call(FOP_readdirp);
-
-    if (!stk)
-        return -ENOMEM;
-    stk->call.fd = fd_ref(w->fd);
-    stk->call.loc.inode = inode_ref(w->fd->inode);
-    stk->call.gfid = w->fd->inode->gfid;
-    stk->call.size = LIST_BYTES;
-    stk->call.offset = w->offset;
-    stk->call.xdata = dict_new(&stk->arena);
-    int err = -ENOMEM;
-    if (stk->call.xdata && dict_set_text_int(stk->call.xdata, SQUOTA_XATTR_NAMESPACE, 1) == 0)
-        err = squota_run(w->xl, stk);
-    int n = 0;
-    for (const struct dirent_entry *e = err == 0 ? stk->reply.entries : NULL; e; e = e->next, n++) {
-        count_entry(w, e);
-        w->offset = e->off;
-    }
-    call_stack_free(stk);
-    return err ? err : n;
-}
-
 static void
 next_part(struct squota_walk *w, const struct gfid *dir)
 {
@@ -260,7 +216,7 @@ next_part(struct squota_walk *w, const struct gfid *dir)
     if (dir)
         r = walk_open_dir(w, dir);
     if (r == 0 && w->fd)
-        r = walk_list(w);
+        r = squota_folder_list(w->xl, w->fd, &w->offset, count_entry, w);
     if (r <= 0)
         close_dir(w);
     if (r >= 0 || r == -ENOENT || r == -ESTALE || r == -ENOTDIR)
