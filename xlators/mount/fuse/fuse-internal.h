@@ -231,20 +231,24 @@ struct task {
     void (*go)(struct task *t);
     struct call_stack *stk;      /* the task's call, with its arguments */
     struct call_stack *before;   /* the first call, after an open file has repeated the call; or NULL */
+    struct call_stack *again;    /* the repetition of a refused call, which has its reply; or NULL */
     struct fuse_file_info fi;    /* open, create: to be returned */
     struct fuse_file *file;      /* the file of the request; or NULL */
     size_t size;                 /* size of the kernel's buffer for data that is read */
     int to_set;                  /* setattr */
     bool kills_privs;            /* write, setattr, create: the kernel asks to clear set-id bits */
+    bool has_old_groups;         /* see groups.c */
     int err;                     /* -errno: the task fails without a run */
     uint8_t owner[8];            /* lock owner */
 };
 
 int task_pools_init(void);
 
-/* groups.c: the supplementary groups that the calling thread had at most 10 ms ago, into `out`, at most
- * CRED_GROUPS_MAX. Returns the number of groups, or -errno: the thread has ended. thread: any. */
-int groups_of(const struct fuse_ctx *ctx, uint32_t *out);
+/* groups.c: the supplementary groups that the calling thread has now, or had at most 10 ms ago (*is_old),
+ * into `out`, at most CRED_GROUPS_MAX. Return the number of groups, or -errno: the thread has ended.
+ * thread: any. */
+int groups_of(const struct fuse_ctx *ctx, uint32_t *out, bool *is_old);
+int groups_now(const struct fuse_ctx *ctx, uint32_t *out);
 void groups_end(void); /* call when no request is left */
 
 /* Makes a task for a call of `fop` with the request's caller and, if `number` is not 0, the inode's gfid.

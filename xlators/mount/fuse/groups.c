@@ -4,9 +4,16 @@
  *
  * A thread may change its groups at any time, without any notification, and a read of its status file
  * takes the kernel 7 us, a quarter of a small request. So the groups that were read count for 10 ms,
- * for requests of the same thread, uid and gid. A server that acts for several users changes uid or
- * gid, and its next request reads the groups anew. A thread that may change its groups alone
- * (CAP_SETGID without the uid 0) and keeps both ids acts with its old groups for at most 10 ms.
+ * for requests of the same thread, uid and gid, and no result depends on their age:
+ *
+ *   a server acts for several users     it changes uid or gid, so its next request reads the groups
+ *   a thread gains a group              a call that a brick refuses is repeated with groups that are
+ *                                       read anew, if they differ (task.c)
+ *   a thread gives a group up           the kernel checks mode and owner of each object with the
+ *                                       thread's groups of that moment (default_permissions), before
+ *                                       it sends the request
+ *   a call sets S_ISGID                 the groups are read anew, because a brick clears the bit
+ *                                       without an error if the caller is not in the object's group
  *
  * A table has a place for each thread that has sent requests lately, with /proc/TID/task/TID/status
  * open. The descriptor belongs to the thread, not to the number: after the thread has ended, a read
@@ -82,22 +89,38 @@ read_alone(pid_t pid, uint32_t *out)
     return count;
 }
 
-int
-groups_of(const struct fuse_ctx *ctx, uint32_t *out)
+static int
+read_groups_of(const struct fuse_ctx *ctx, uint32_t *out, bool may_be_old, bool *is_old)
 {
     struct place *p = &places[(unsigned)ctx->pid % PLACES];
 
+    *is_old = false;
     if (ctx->pid <= 0) /* a process in a namespace that this process cannot see, or the kernel */
         return -ESRCH;
     if (atomic_flag_test_and_set_explicit(&p->is_busy, memory_order_acquire))
         return read_alone(ctx->pid, out);
-    if (!place_is_fresh(p, ctx))
+    *is_old = may_be_old && place_is_fresh(p, ctx);
+    if (!*is_old)
         place_read(p, ctx);
     int count = p->count;
     if (count > 0)
         memcpy(out, p->groups, (size_t)count * sizeof *out);
     atomic_flag_clear_explicit(&p->is_busy, memory_order_release);
     return count;
+}
+
+int
+groups_of(const struct fuse_ctx *ctx, uint32_t *out, bool *is_old)
+{
+    return read_groups_of(ctx, out, true, is_old);
+}
+
+int
+groups_now(const struct fuse_ctx *ctx, uint32_t *out)
+{
+    bool is_old;
+
+    return read_groups_of(ctx, out, false, &is_old);
 }
 
 void

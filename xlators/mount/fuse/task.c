@@ -28,24 +28,52 @@ task_pools_init(void)
 
 /* ---- the caller ------------------------------------------------------------------------------ */
 
-/* Reads the supplementary groups. If the process has ended, the primary group must suffice. */
+/* Sets the caller's groups. If the process has ended (`count` below 0), the primary group must suffice. */
+static int
+set_groups(struct task *t, const uint32_t *groups, int count)
+{
+    struct caller *c = &t->stk->caller;
+
+    c->groups = NULL;
+    c->group_count = 0;
+    if (count <= 0)
+        return 0;
+    uint32_t *copy = arena_alloc(&t->stk->arena, (size_t)count * sizeof *groups);
+
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, groups, (size_t)count * sizeof *groups);
+    c->groups = copy;
+    c->group_count = (uint32_t)count;
+    return 0;
+}
+
 static void
 read_groups(struct task *t, const struct fuse_ctx *ctx)
 {
     uint32_t groups[CRED_GROUPS_MAX];
-    int count = groups_of(ctx, groups);
+    int count = groups_of(ctx, groups, &t->has_old_groups);
 
-    if (count <= 0)
-        return;
-    uint32_t *copy = arena_alloc(&t->stk->arena, (size_t)count * sizeof *groups);
-
-    if (!copy) {
+    if (set_groups(t, groups, count))
         task_is_short(t);
-        return;
-    }
-    memcpy(copy, groups, (size_t)count * sizeof *groups);
-    t->stk->caller.groups = copy;
-    t->stk->caller.group_count = (uint32_t)count;
+}
+
+/* Reads groups anew that may be 10 ms old. Returns 1 if they differ, 0, or -ENOMEM. */
+static int
+renew_groups(struct task *t)
+{
+    uint32_t groups[CRED_GROUPS_MAX];
+    const struct caller *c = &t->stk->caller;
+
+    if (!t->has_old_groups)
+        return 0;
+    t->has_old_groups = false;
+    int count = groups_now(fuse_req_ctx(t->req), groups);
+
+    if (count >= 0 && (unsigned)count == c->group_count &&
+        (count == 0 || memcmp(groups, c->groups, (size_t)count * sizeof *groups) == 0))
+        return 0;
+    return set_groups(t, groups, count) ? -ENOMEM : 1;
 }
 
 /* False if no brick checks permissions for the operation (brick 9.1): open(2) has checked them, or there are
@@ -286,6 +314,8 @@ task_end(struct task *t)
     call_stack_free(t->stk);
     if (t->before)
         call_stack_free(t->before);
+    if (t->again)
+        call_stack_free(t->again);
     mem_put(t);
     /* the pin keeps the mount, which is freed after the drain of all graphs */
     atomic_fetch_sub(&m->running, 1);
@@ -303,10 +333,20 @@ task_run(void *arg)
     task_end(t);
 }
 
+/* True if the call sets S_ISGID, which a brick clears without an error if the caller is not in the group. */
+static bool
+sets_group_bit(const struct fop_call *c)
+{
+    return (c->mode | c->stbuf.mode) & S_ISGID;
+}
+
 void
 task_start(struct task *t)
 {
     struct coroutine *c = NULL;
+
+    if (t->has_old_groups && sets_group_bit(&t->stk->call) && renew_groups(t) < 0)
+        task_is_short(t);
     int err = !t->go ? -ENOMEM : t->err ? t->err : coroutine_new(coro_stacks(), task_run, t, &c);
 
     if (!err) {
@@ -317,10 +357,34 @@ task_start(struct task *t)
     task_end(t);
 }
 
+/* Repeats a refused call, if the caller's groups have changed since they were read, and gives the call the
+ * new reply. */
+static int
+wind_again(struct task *t, struct call_stack *stk, int refusal)
+{
+    int changed = renew_groups(t);
+
+    if (changed <= 0)
+        return changed < 0 ? changed : refusal;
+    stk->caller.groups = t->stk->caller.groups;
+    stk->caller.group_count = t->stk->caller.group_count;
+    t->again = coro_call_fork(stk);
+    if (!t->again)
+        return -ENOMEM;
+    int ret = coro_call(t->again, t->xl);
+    struct fop_reply refused = stk->reply;
+
+    stk->reply = t->again->reply;
+    t->again->reply = refused;
+    return ret;
+}
+
 int
 task_wind(struct task *t, struct call_stack *stk)
 {
-    return coro_call(stk, t->xl);
+    int ret = coro_call(stk, t->xl);
+
+    return (ret == -EACCES || ret == -EPERM) && t->has_old_groups ? wind_again(t, stk, ret) : ret;
 }
 
 /* A task that has finished waiting and must wait for the end of a switch. On the task's stack. */
