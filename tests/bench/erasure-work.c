@@ -56,9 +56,9 @@ prepare(const char *what, const char *way)
     unsigned char matrix[CODEC_FRAGMENTS_MAX * CODEC_DATA_MAX];
     int is_same = strcmp(way, "isal-same") == 0;
 
-    file = malloc((size_t)data * BYTES);
-    back = malloc((size_t)data * BYTES);
-    part[0] = malloc((size_t)all * BYTES);
+    file = aligned_alloc(64, (size_t)data * BYTES); /* as iobufs are */
+    back = aligned_alloc(64, (size_t)data * BYTES);
+    part[0] = aligned_alloc(64, (size_t)all * BYTES);
     for (unsigned i = 1; i < all; i++)
         part[i] = part[0] + i * BYTES;
     for (unsigned i = 0; i < data * BYTES; i++)
