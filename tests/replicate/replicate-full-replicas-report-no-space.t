@@ -49,9 +49,10 @@ attempt(os.close, fd)
 print(*sorted(seen))
 EOF
 
-# Each brick looks every five seconds whether it is below storage.reserve. A write between the looks of two bricks is on one of
-# them only, and no healer runs, so the write is repeated.
+# Each brick looks every five seconds whether it is below storage.reserve. A file that is made or written between the looks of two
+# bricks is on one of them only, and no healer runs, so the file is made again.
 writes_equally() {
+    rm -f "$mnt/after"
     echo text >"$mnt/after" && cmp -s "${bricks[0]}/after" "${bricks[2]}/after" && cmp -s "${bricks[1]}/after" "${bricks[2]}/after"
 }
 
