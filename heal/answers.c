@@ -57,10 +57,8 @@ static json_t *
 answer_stop_full(const struct heal_volume *v, const json_t *message)
 {
     (void)message;
-    for (size_t i = 0; i < heal_volume_sets(v); i++) {
-        if (heal_volume_crawler(v, i))
-            crawler_stop_full(heal_volume_crawler(v, i));
-    }
+    for (size_t i = 0; i < heal_volume_sets(v); i++)
+        heal_volume_stop_full(v, i);
     return only_error(0);
 }
 
@@ -77,13 +75,13 @@ describe_look(const struct crawl_look *look)
 }
 
 static json_t *
-describe_set(struct crawler *c)
+describe_set(const struct heal_volume *v, size_t set)
 {
     struct crawl_look looks[CRAWL_LOOKS_KEPT];
     json_t *children = json_array();
 
-    for (unsigned i = 0; c && i < crawler_children(c); i++) {
-        unsigned count = crawler_looks(c, i, looks);
+    for (unsigned i = 0; i < heal_volume_children(v, set); i++) {
+        unsigned count = heal_volume_looks(v, set, i, looks);
         json_t *list = json_array();
 
         for (unsigned n = 0; n < count; n++)
@@ -100,10 +98,8 @@ answer_statistics(const struct heal_volume *v, const json_t *message)
 
     (void)message;
     for (size_t i = 0; i < heal_volume_sets(v); i++) {
-        struct crawler *c = heal_volume_crawler(v, i);
-
-        json_array_append_new(sets, describe_set(c));
-        json_array_append_new(due, json_boolean(c && crawler_full_is_due(c)));
+        json_array_append_new(sets, describe_set(v, i));
+        json_array_append_new(due, json_boolean(heal_volume_full_is_due(v, i)));
     }
     return json_pack("{si so so}", "error", 0, "sets", sets, "full_due", due);
 }

@@ -240,5 +240,39 @@ heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full)
 
     if (s->crawler)
         return crawler_ask(s->crawler, is_full);
-    return is_full ? -EOPNOTSUPP : v->heals ? disperse_crawl_ask(s->graph) : -EPERM;
+    return v->heals ? disperse_crawl_ask(s->graph, is_full) : -EPERM;
+}
+
+bool
+heal_volume_full_is_due(const struct heal_volume *v, size_t set)
+{
+    const struct heal_set *s = &v->sets[set];
+
+    return s->crawler ? crawler_full_is_due(s->crawler) : disperse_crawl_full_is_due(s->graph);
+}
+
+void
+heal_volume_stop_full(const struct heal_volume *v, size_t set)
+{
+    const struct heal_set *s = &v->sets[set];
+
+    if (s->crawler)
+        crawler_stop_full(s->crawler);
+    else
+        disperse_crawl_stop_full(s->graph);
+}
+
+unsigned
+heal_volume_children(const struct heal_volume *v, size_t set)
+{
+    return v->sets[set].graph->top->child_count;
+}
+
+unsigned
+heal_volume_looks(const struct heal_volume *v, size_t set, unsigned child,
+                  struct crawl_look out[CRAWL_LOOKS_KEPT])
+{
+    const struct heal_set *s = &v->sets[set];
+
+    return s->crawler ? crawler_looks(s->crawler, child, out) : disperse_crawl_looks(s->graph, child, out);
 }

@@ -28,7 +28,13 @@ void heal_volume_release(struct heal_volume *v);
 size_t heal_volume_sets(const struct heal_volume *v);
 /* Returns the crawler of the set; NULL: a dispersed set, which has none. */
 struct crawler *heal_volume_crawler(const struct heal_volume *v, size_t set);
-/* Asks for a heal of the set: 0, as crawler_ask(), or -EOPNOTSUPP: a full heal of a dispersed set. */
+/* Asks for a heal of the set. Returns as crawler_ask(). */
 int heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full);
+/* As the functions of a crawler (crawl.h), for a set of either kind. */
+bool heal_volume_full_is_due(const struct heal_volume *v, size_t set);
+void heal_volume_stop_full(const struct heal_volume *v, size_t set);
+unsigned heal_volume_children(const struct heal_volume *v, size_t set);
+unsigned heal_volume_looks(const struct heal_volume *v, size_t set, unsigned child,
+                           struct crawl_look out[CRAWL_LOOKS_KEPT]);
 
 #endif

@@ -3,7 +3,8 @@
 #
 # Without a glusterd, kiln creates dispersed volumes, and Kiln's and stock's clients mount them by name. A brick
 # whose disk fails misses changes; kiln-heal heals the brick after its return, and heal info names the objects in
-# between. Verbs that are not built for dispersed volumes are refused by name.
+# between. A full heal makes objects that a brick has lost without an entry in any index. Verbs that are not built for
+# dispersed volumes are refused by name.
 # Covers: volumes/volume.c, volumes/volfile-text.c, heal/heal-volume.c, cli/volume.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -55,7 +56,39 @@ rmdir "$T/b/2/.glusterfs/health_check"
 t "the brick comes back" kiln volume start d force
 t "a heal is asked for" wait_for 120 "the heal to begin" kiln volume heal d
 t "kiln-heal heals all objects" wait_for 240 "no pending object" nothing_is_pending
-t "a full heal is refused" fails_with "d is dispersed" kiln volume heal d full
+
+# ---- a full heal -----------------------------------------------------------------------------
+
+# A brick loses objects that no index names, as after an exchange of its disk while its process runs.
+mkdir -p "$T/mnt/deep/er"
+echo text >"$T/mnt/deep/er/file"
+head -c 300000 /dev/urandom >"$T/mnt/deep/large"
+ln -s file "$T/mnt/deep/er/link"
+setfattr -n user.key -v value "$T/mnt/deep/large"
+sync -f "$T/mnt"
+nothing_is_pending || wait_for 120 "no pending object" nothing_is_pending
+lose() {
+    local gfid
+    gfid=$(getfattr --absolute-names -h -n trusted.gfid -e hex "$1" | sed -n 's/.*=0x//p')
+    rm -rf "$1" "$T/b/2/.glusterfs/${gfid:0:2}/${gfid:2:2}/${gfid:0:8}-${gfid:8:4}-${gfid:12:4}-${gfid:16:4}-${gfid:20}"
+}
+kiln volume stop d
+cp -a "$T/b/2/deep" "$T/before"
+while read -r path; do
+    lose "$path"
+done < <(find "$T/b/2/deep" -depth)
+kiln volume start d
+full_is_over() { [[ $(kiln_json heal d statistics) == *'"full_due":[false]'* ]]; }
+is_back() { [[ -e $T/b/2/deep/large && -L $T/b/2/deep/er/link ]] && cmp -s "$T/before/large" "$T/b/2/deep/large" && cmp -s "$T/before/er/file" "$T/b/2/deep/er/file"; }
+t "the brick has lost a folder" test ! -e "$T/b/2/deep"
+t "nothing waits for a heal" nothing_is_pending
+t "a full heal is asked for" wait_for 120 "all bricks" kiln volume heal d full
+t "the full heal ends" wait_for 240 "the full heal" full_is_over
+t "the brick has the same fragments as before" wait_for 120 "the fragments" is_back
+is "$(getfattr --absolute-names --only-values -n user.key "$T/b/2/deep/large")" value "the brick has the file's xattr again"
+t "nothing waits for a heal after it" wait_for 120 "no pending object" nothing_is_pending
+t "statistics show the full heal" bash -c "'$KILN' volume heal d statistics | grep -i full"
+rm -r "$T/mnt/deep"
 t "the files have their contents" python3 "$work" same "$T/mnt" "$T/copies"
 mkdir "$T/stock"
 t "the stock client mounts the volume by name" mount -t glusterfs localhost:/d "$T/stock"

@@ -426,7 +426,6 @@ int
 verb_heal(json_t *args, json_t **out, struct problem *why)
 {
     const char *name, *what = "index", *how = NULL, *brick = NULL, *file = NULL;
-    char wish[64];
     int err;
 
     if (verbs_get_args(args, why, "{s:s, s?s, s?s, s?s, s?s}", "name", &name, "what", &what, "how", &how,
@@ -435,11 +434,9 @@ verb_heal(json_t *args, json_t **out, struct problem *why)
     struct volume *v = volumes_find(name, why);
     if (!v)
         return why->err;
-    snprintf(wish, sizeof wish, "heal %.40s", what);
     if (v->replica == 1)
         err = problem_set(why, -EINVAL, "volume %s is not replicated: there is nothing to heal", v->name);
-    else if (strcmp(what, "index") != 0 && strcmp(what, "info") != 0 &&
-             volume_refuse_dispersed(v, wish, why))
+    else if (strcmp(what, "split-brain") == 0 && volume_refuse_dispersed(v, "heal split-brain", why))
         err = why->err;
     else if (strcmp(what, "split-brain") == 0)
         err = verb_heal_split_brain(v, how, brick, file, out, why);

@@ -2,7 +2,7 @@
 /* The self-heal daemon's work for a dispersed set, with the option iam-self-heal-daemon: reads the list of
  * pending objects of each brick (features/index), heals folders, then the other objects, and removes the
  * entries of objects that have gone. Repeats while objects were healed, because an object can be healed only
- * after the folder that has its name.
+ * after the folder that has its name. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
  *
  * A crawl runs when a child comes up and each `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so
  * on, if another client or healer kept an object locked. A crawl that dies leaves each object
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "xlators/cluster/crawl-looks.h"
 #include "xlators/cluster/disperse/heal.h"
 
 enum { PENDING_MAX = 100000, CRAWL_ROUNDS_MAX = 100, PENDING_BYTES = 128 * 1024, CRAWL_SOON_MS = 1000 };
@@ -137,6 +138,21 @@ type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
     return type;
 }
 
+int
+ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_full, bool *was_whole)
+{
+    looks_begin_object(d->looks, i, &inode->gfid);
+    int err = ec_heal_object(d, inode, is_full, was_whole);
+    bool has_failed = err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT;
+
+    looks_end_object(d->looks, i,
+                     has_failed ? LOOK_FAILED : !err && !*was_whole ? LOOK_HEALED : LOOK_NOTHING, !is_full);
+    if (has_failed)
+        log_event(LOG_WARNING, d->xl, "disperse-crawl-failed", "%s is not healed: %s", GFID(&inode->gfid),
+                  strerror(-err));
+    return err;
+}
+
 /* Heals folders, or all other objects. Returns the number of healed ones; sets l->is_busy if another client
  * kept an object locked. */
 static unsigned
@@ -158,14 +174,11 @@ heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_li
             pending_remove(h, i, dir, &a.gfid);
             l->at[n].is_done = true;
         } else if (type && S_ISDIR(type) == wants_folders) {
-            int err = ec_heal_object(d, inode, &was_whole);
+            int err = ec_crawl_object(d, i, inode, false, &was_whole);
 
             l->at[n].is_done = !err;
             healed += !err && !was_whole;
             is_busy |= err == -EAGAIN || err == -ENOTCONN;
-            if (err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT)
-                log_event(LOG_WARNING, d->xl, "disperse-crawl-failed", "%s is not healed: %s",
-                          GFID(&a.gfid), strerror(-err));
         }
         inode_unref(inode);
     }
@@ -184,11 +197,14 @@ crawl_brick(struct ec_heal *h, unsigned i, bool *is_busy)
     if (!dir)
         return 0;
     pending_read(h, i, dir, &l);
+    looks_begin(h->op.d->looks, i, false);
+    looks_set_left(h->op.d->looks, i, l.count);
     do {
         some = heal_pending(h, i, dir, &l, true);
         healed += some;
     } while (some && !ec_heal_must_stop(h));
     healed += heal_pending(h, i, dir, &l, false);
+    looks_end(h->op.d->looks, i);
     *is_busy |= l.is_busy;
     free(l.at);
     inode_unref(dir);
@@ -221,6 +237,7 @@ ec_crawl_go(void *arg)
         ec_heal_end(&h);
     }
     inode_unref(root);
+    ec_crawl_tree(d, &is_busy);
     pthread_mutex_lock(&d->lock);
     d->is_crawling = false;
     uint64_t pause_ms = d->crawls_again ? CRAWL_SOON_MS : is_busy ? d->crawl_pause_ms : timeout_ms;
@@ -292,14 +309,47 @@ ec_crawl_soon(struct disperse *d)
 }
 
 int
-disperse_crawl_ask(struct graph *g)
+disperse_crawl_ask(struct graph *g, bool is_full)
 {
     struct disperse *d = g->top->private;
 
     if (!is_healer(d))
         return -EPERM;
+    pthread_mutex_lock(&d->lock);
+    d->full_asked += is_full;
+    pthread_mutex_unlock(&d->lock);
     ec_crawl_soon(d);
-    return children_count(atomic_load(&d->up)) > d->data ? 0 : -ENOTCONN;
+    child_set up = atomic_load(&d->up);
+    return (is_full ? up == d->all : children_count(up) > d->data) ? 0 : -ENOTCONN;
+}
+
+bool
+disperse_crawl_full_is_due(struct graph *g)
+{
+    struct disperse *d = g->top->private;
+
+    pthread_mutex_lock(&d->lock);
+    bool is = d->full_asked != d->full_done;
+    pthread_mutex_unlock(&d->lock);
+    return is;
+}
+
+void
+disperse_crawl_stop_full(struct graph *g)
+{
+    struct disperse *d = g->top->private;
+
+    pthread_mutex_lock(&d->lock);
+    d->full_done = d->full_asked;
+    pthread_mutex_unlock(&d->lock);
+}
+
+unsigned
+disperse_crawl_looks(struct graph *g, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT])
+{
+    const struct disperse *d = g->top->private;
+
+    return d->looks ? looks_get(d->looks, child, out) : 0;
 }
 
 /* is_stopping is set: running heals and crawls end soon. */

@@ -75,9 +75,12 @@ struct disperse {
     char *heal_domain;     /* lock domain that keeps healers apart */
     unsigned heals_running; /* in the background */
     bool is_crawling, crawls_again;
+    /* crawls of the whole tree that were asked for, and the last of them that needs no walk any more */
+    unsigned full_asked, full_done;
     uint64_t crawl_pause_ms; /* before the next crawl for objects that were locked */
     struct timer crawl_timer;
     struct worker_job crawl_job;
+    struct crawl_looks *looks; /* NULL: not a self-heal daemon */
 };
 
 /* The context of an fd. The fd has one reference; operations and holds have further references. */

@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "log/dump.h"
 #include "log/log.h"
+#include "xlators/cluster/crawl-looks.h"
 #include "xlators/cluster/disperse/heal.h"
 
 enum { EC_PATIENCE_MS = 10000 }; /* until a silent child counts as down */
@@ -150,6 +151,7 @@ disperse_fini(struct xlator *xl)
 {
     struct disperse *d = xl->private;
 
+    looks_free(d->looks);
     free(d->heal_domain);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
@@ -195,6 +197,7 @@ set_shape(struct disperse *d)
 static int
 disperse_init(struct xlator *xl, struct reason *why)
 {
+    const struct disperse_conf *conf = xlator_conf(xl);
     struct disperse *d = calloc(1, sizeof *d);
 
     if (!d)
@@ -210,6 +213,8 @@ disperse_init(struct xlator *xl, struct reason *why)
     atomic_init(&d->generation, 1); /* 0 means no generation */
     int err = disperse_check_options(d, why);
 
+    if (!err && conf->is_daemon && !(d->looks = looks_new(d->count)))
+        err = -ENOMEM;
     if (!err) {
         set_shape(d);
         err = ec_fd_pool_init() || ec_inode_pool_init() ? -ENOMEM : 0;

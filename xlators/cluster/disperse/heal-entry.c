@@ -281,8 +281,8 @@ heal_name_of(struct ec_heal *h, const char *name)
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
-static bool
-is_brick_own(const struct inode *dir, const char *name)
+bool
+ec_heal_is_brick_own(const struct inode *dir, const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
            (gfid_is_root(&dir->gfid) &&
@@ -307,7 +307,7 @@ ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, i
     for (const struct dirent_entry *e = ret >= 0 ? stk->reply.entries : NULL; e; e = e->next) {
         is_any = true;
         *offset = e->off;
-        if (is_brick_own(h->op.inode, e->name))
+        if (ec_heal_is_brick_own(h->op.inode, e->name))
             continue;
         if (ec_heal_must_stop(h)) {
             ret = -ENOTCONN;

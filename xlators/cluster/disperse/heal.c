@@ -453,20 +453,18 @@ is_whole(const struct ec_heal *h)
 }
 
 int
-ec_heal_object(struct disperse *d, struct inode *inode, bool *was_whole)
+ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole)
 {
     struct ec_heal h;
 
     ec_heal_begin(&h, d, inode);
     int ret = 0, err = ec_heal_see(&h);
-    *was_whole = !err && is_whole(&h) && !S_ISDIR(inode_type(inode));
-    if (!err && S_ISDIR(inode_type(inode)) && is_whole(&h))
-        *was_whole = true;
+    *was_whole = !err && is_whole(&h);
     if (*was_whole)
         err = ec_heal_clear_dirty(&h, h.has, WORD_DATA);
     if (!err && !*was_whole && S_ISREG(inode_type(inode)))
         err = ec_heal_data(&h);
-    if (!err && !*was_whole && S_ISDIR(inode_type(inode)))
+    if (!err && (!*was_whole || all_names) && S_ISDIR(inode_type(inode)))
         err = ec_heal_entries(&h);
     if (!*was_whole && err != -EAGAIN && err != -ENOENT && err != -ENOTCONN)
         ret = ec_heal_metadata(&h);
@@ -504,7 +502,7 @@ heal_job_go(void *arg)
 {
     struct ec_heal_job *j = arg;
     bool was_whole;
-    int err = ec_heal_object(j->d, j->inode, &was_whole);
+    int err = ec_heal_object(j->d, j->inode, false, &was_whole);
 
     /* ENOENT: the object's folder has to be healed first */
     if (err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT)

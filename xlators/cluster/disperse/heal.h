@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* heal: the repair of fragments, attributes and names on children that are behind, by the protocol of stock
  * healers. heal.c has the queue of background heals and attributes, heal-data.c fragments, heal-entry.c
- * names, heal-move.c folders that were renamed, crawl.c the lists of pending objects on the bricks.
+ * names, heal-move.c folders that were renamed, crawl.c the lists of pending objects on the bricks,
+ * crawl-tree.c the whole tree.
  *
  * Every heal needs more than K children, and its first step locks the object, or a part of it, as every
  * operation does. A healer keeps other healers away by a second lock on the object, in the domain
@@ -78,11 +79,14 @@ struct call_stack *ec_heal_call(const struct ec_heal *h, enum fop fop, unsigned 
 int ec_heal_data(struct ec_heal *h);
 int ec_heal_metadata(struct ec_heal *h);
 int ec_heal_entries(struct ec_heal *h);
+/* True for names that belong to each brick alone, and for . and .. */
+bool ec_heal_is_brick_own(const struct inode *dir, const char *name);
 /* Renames the folder `inode` on child i to `name` in the folder h->op.inode, whose lock the heal has. Returns
  * 0; -ENOENT: the child has it nowhere; -EAGAIN: its old parent is locked there; or -errno. */
 int ec_heal_move_folder(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name);
-/* Heals all kinds of the object. Returns 0 or -errno; *was_whole: there was nothing to heal. */
-int ec_heal_object(struct disperse *d, struct inode *inode, bool *was_whole);
+/* Heals all kinds of the object. `all_names`: compares all names of a folder, even if its counters are equal.
+ * Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
+int ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole);
 
 /* Queues a background heal of an object with children that are behind. */
 void ec_heal_soon(struct disperse *d, struct inode *inode);
@@ -95,5 +99,11 @@ void ec_crawl_start(struct disperse *d);
 void ec_crawl_soon(struct disperse *d);
 /* Ends the crawls; returns when none runs. */
 void ec_crawl_stop(struct disperse *d);
+/* Heals an object for the looks at child i; sets *is_busy if another client kept it locked. Returns 0 or
+ * -errno; *was_whole as ec_heal_object(). */
+int ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_full, bool *was_whole);
+/* crawl-tree.c: walks the whole tree, if a full crawl is due. Sets *is_busy if another client kept an object
+ * locked. */
+void ec_crawl_tree(struct disperse *d, bool *is_busy);
 
 #endif

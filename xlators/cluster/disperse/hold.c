@@ -530,7 +530,7 @@ ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs
 
     if (err != -EIO || !is_split || !S_ISREG(inode_type(inode)))
         return err;
-    (void)ec_heal_object(op->d, inode, &was_whole); /* if it fails, so does the next attempt */
+    (void)ec_heal_object(op->d, inode, false, &was_whole); /* if it fails, so does the next attempt */
     return join_once(op, inode, u, needs, &is_split);
 }
 

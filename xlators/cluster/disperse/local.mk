@@ -7,6 +7,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/codec-kernel.h \
 	xlators/cluster/disperse/counters.c \
 	xlators/cluster/disperse/crawl.c \
+	xlators/cluster/disperse/crawl-tree.c \
 	xlators/cluster/disperse/crawl.h \
 	xlators/cluster/disperse/disperse.c \
 	xlators/cluster/disperse/disperse-internal.h \

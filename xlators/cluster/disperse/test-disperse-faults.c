@@ -401,7 +401,7 @@ heal_go(void *inode)
 {
     bool was_whole;
 
-    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, &was_whole);
+    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, false, &was_whole);
 }
 
 /* What the self-heal daemon does with an object of its list. */

@@ -10,11 +10,6 @@
 
 enum { WANTS_INDEX = 1, WANTS_FULL = 2 };
 
-struct looks {
-    struct crawl_look at[CRAWL_LOOKS_KEPT]; /* a ring */
-    unsigned count;                         /* looks so far */
-};
-
 struct crawler {
     struct graph *graph;
     struct replicate *r;
@@ -23,6 +18,7 @@ struct crawler {
     bool has_made_hidden; /* of the running crawl */
     struct timer timer; /* until the next crawl */
     struct worker_job job;
+    struct crawl_looks *looks;
 
     pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t ended;
@@ -30,7 +26,6 @@ struct crawler {
     unsigned doing;  /* bits WANTS_* of the running crawl */
     bool is_running, is_stopped;
     unsigned retries; /* crawls in turn that left failed heals */
-    struct looks looks[REPLICAS_MAX];
     struct crawl_fault faults[CRAWL_FAULTS_KEPT];
     unsigned fault_count;
     struct gfid under_heal[CRAWL_OBJECTS_MAX * 2]; /* null: free */

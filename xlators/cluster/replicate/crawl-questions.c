@@ -18,13 +18,7 @@ crawler_children(const struct crawler *c)
 unsigned
 crawler_looks(struct crawler *c, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT])
 {
-    pthread_mutex_lock(&c->lock);
-    const struct looks *l = &c->looks[child];
-    unsigned kept = l->count < CRAWL_LOOKS_KEPT ? l->count : CRAWL_LOOKS_KEPT;
-    for (unsigned n = 0; n < kept; n++)
-        out[n] = l->at[(l->count - kept + n) % CRAWL_LOOKS_KEPT];
-    pthread_mutex_unlock(&c->lock);
-    return kept;
+    return looks_get(c->looks, child, out);
 }
 
 unsigned

@@ -249,65 +249,27 @@ struct pass {
     atomic_uint healed, failed;
 };
 
-static struct crawl_look *
-look_locked(struct crawler *c, unsigned child)
+static enum look_result
+look_result_of(const struct object *o)
 {
-    struct looks *l = &c->looks[child];
-
-    return &l->at[(l->count - 1) % CRAWL_LOOKS_KEPT];
+    return o->outcome == HEALED   ? LOOK_HEALED
+           : o->outcome == SPLIT  ? LOOK_SPLIT
+           : o->outcome == FAILED ? LOOK_FAILED
+                                  : LOOK_NOTHING;
 }
 
 static void
-look_begin(struct crawler *c, unsigned child, bool is_full)
+object_begin(struct pass *p, const struct object *o)
 {
-    pthread_mutex_lock(&c->lock);
-    c->looks[child].count++;
-    *look_locked(c, child) =
-        (struct crawl_look){.is_full = is_full, .is_running = true, .started = time(NULL)};
-    pthread_mutex_unlock(&c->lock);
+    looks_begin_object(p->c->looks, p->child, &o->gfid);
+    set_under_heal(p->c, &gfid_null, &o->gfid);
 }
 
 static void
-look_end(struct crawler *c, unsigned child)
+object_end(struct pass *p, const struct object *o)
 {
-    pthread_mutex_lock(&c->lock);
-    struct crawl_look *look = look_locked(c, child);
-    look->is_running = false;
-    look->ended = time(NULL);
-    look->left = 0;
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void
-look_set_left(struct crawler *c, unsigned child, uint64_t left)
-{
-    pthread_mutex_lock(&c->lock);
-    look_locked(c, child)->left = left;
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void
-look_begin_object(struct crawler *c, unsigned child, const struct gfid *gfid)
-{
-    pthread_mutex_lock(&c->lock);
-    look_locked(c, child)->current = *gfid;
-    pthread_mutex_unlock(&c->lock);
-    set_under_heal(c, &gfid_null, gfid);
-}
-
-static void
-look_end_object(struct pass *p, const struct object *o)
-{
-    struct crawler *c = p->c;
-
-    set_under_heal(c, &o->gfid, &gfid_null);
-    pthread_mutex_lock(&c->lock);
-    struct crawl_look *look = look_locked(c, p->child);
-    look->healed += o->outcome == HEALED;
-    look->split += o->outcome == SPLIT;
-    look->failed += o->outcome == FAILED;
-    look->left -= !p->is_full && look->left > 0;
-    pthread_mutex_unlock(&c->lock);
+    set_under_heal(p->c, &o->gfid, &gfid_null);
+    looks_end_object(p->c->looks, p->child, look_result_of(o), !p->is_full);
     if (o->outcome == HEALED)
         atomic_fetch_add(&p->healed, 1);
     if (o->outcome == FAILED || o->outcome == BUSY)
@@ -329,13 +291,13 @@ heal_object(void *arg, size_t n)
     if (!inode)
         return;
     slot_take();
-    look_begin_object(c, p->child, &o->gfid);
+    object_begin(p, o);
     heal_begin(&h, c->r, inode);
     h.wants_all_names = p->is_full;
     h.gives_gfids = true;
     h.width = p->names;
     o->outcome = (uint8_t)heal_one(c, &h, p->is_full);
-    look_end_object(p, o);
+    object_end(p, o);
     heal_end(&h);
     inode_unref(inode);
     slot_give_back();
@@ -492,7 +454,7 @@ heal_list_of_index(struct pass *p, struct list *l)
     unsigned before;
 
     put_folders_first(l, &folders);
-    look_set_left(p->c, p->child, l->count);
+    looks_set_left(p->c->looks, p->child, l->count);
     p->objects = l->at;
     do {
         before = atomic_load(&p->healed);
@@ -528,7 +490,7 @@ crawl_child(struct pass *p, const struct heal *h)
 {
     static const enum dict_key keys[] = {DICT_KEY_XATTROP_INDEX_GFID, DICT_KEY_XATTROP_DIRTY_GFID};
 
-    look_begin(p->c, p->child, false);
+    looks_begin(p->c->looks, p->child, false);
     for (size_t k = 0; k < sizeof keys / sizeof keys[0] && !crawl_must_stop(p->c); k++) {
         struct inode *dir = index_directory(h, p->child, keys[k]);
         struct list l = {0};
@@ -542,7 +504,7 @@ crawl_child(struct pass *p, const struct heal *h)
     }
     if (!crawl_must_stop(p->c))
         clear_name_index(h, p->child);
-    look_end(p->c, p->child);
+    looks_end(p->c->looks, p->child);
 }
 
 /* Returns the number of objects that could not be healed in the last round, though that may change. */
@@ -640,9 +602,7 @@ walk_judge_listing(struct walk *w, int ret)
     if (ret >= 0 || ret == -ENOENT || ret == -ESTALE || crawl_must_stop(w->p.c))
         return;
     atomic_fetch_add(&w->p.failed, 1);
-    pthread_mutex_lock(&w->p.c->lock);
-    look_locked(w->p.c, 0)->failed++;
-    pthread_mutex_unlock(&w->p.c->lock);
+    looks_end_object(w->p.c->looks, 0, LOOK_FAILED, false);
 }
 
 static bool
@@ -693,15 +653,15 @@ crawl_full(struct crawler *c)
     if (!w)
         return walk_goes_on(c);
     w->p = (struct pass){.c = c, .is_full = true};
-    look_begin(c, 0, true);
+    looks_begin(c->looks, 0, true);
     (void)list_add(&w->folders, &gfid_root, S_IFDIR);
     while (w->folders.count > 0 && walk_goes_on(c)) {
         struct object folder = w->folders.at[--w->folders.count];
 
         walk_folder(w, &folder);
-        look_set_left(c, 0, w->folders.count);
+        looks_set_left(c->looks, 0, w->folders.count);
     }
-    look_end(c, 0);
+    looks_end(c->looks, 0);
     unsigned failed = atomic_load(&w->p.failed);
     free(w->folders.at);
     free(w);
@@ -859,6 +819,11 @@ crawler_new(struct graph *g, unsigned share, bool heals)
         return NULL;
     c->graph = g;
     c->r = g->top->private;
+    c->looks = looks_new(c->r->count);
+    if (!c->looks) {
+        free(c);
+        return NULL;
+    }
     c->share = share;
     c->heals = heals;
     c->job.run = crawl_job_run;
@@ -882,5 +847,6 @@ crawler_free(struct crawler *c)
     timer_stop(&c->timer);
     pthread_cond_destroy(&c->ended);
     pthread_mutex_destroy(&c->lock);
+    looks_free(c->looks);
     free(c);
 }

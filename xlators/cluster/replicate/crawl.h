@@ -24,23 +24,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "base/gfid.h"
+#include "xlators/cluster/crawl-looks.h"
 
 struct graph;
 struct crawler;
 
-enum { CRAWL_OBJECTS_MAX = 32, CRAWL_LOOKS_KEPT = 10, CRAWL_FAULTS_KEPT = 100 };
-
-/* One look at a child's index, or one walk, which counts as a look at the first child. */
-struct crawl_look {
-    bool is_full, is_running;
-    time_t started, ended;
-    uint64_t healed, split, failed;
-    uint64_t left;       /* objects of the list that are still to be healed; of a full crawl: folders */
-    struct gfid current; /* object whose heal began last */
-};
+enum { CRAWL_OBJECTS_MAX = 32, CRAWL_FAULTS_KEPT = 100 };
 
 /* A heal that failed, as of the latest attempt. */
 struct crawl_fault {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_a_SOURCES += \
 	xlators/cluster/children.h \
+	xlators/cluster/crawl-looks.c \
+	xlators/cluster/crawl-looks.h \
 	xlators/cluster/errand.c \
 	xlators/cluster/errand.h \
 	xlators/cluster/fan.c \
