@@ -39,7 +39,7 @@ static void
 print_kind(enum mount_option_kind kind, const char *heading)
 {
     static char words[128][64];
-    struct list list = {NULL};
+    struct list list = {0};
     size_t n = 0;
 
     roff_text(stdout, heading);
@@ -79,7 +79,7 @@ is_supported(const struct mount_option *row)
 static void
 print_words(enum helper_kind kind, bool (*is_wanted)(const struct mount_option *row), const char *after)
 {
-    struct list list = {NULL};
+    struct list list = {0};
     const char *word;
 
     for (const struct mount_option *row = mount_option_rows; row->name; row++) {

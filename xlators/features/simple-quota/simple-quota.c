@@ -223,7 +223,7 @@ static xl_verdict
 squota_make(struct xlator *xl, struct call_stack *stk)
 {
     static const struct squota_need need = {.fixed = SQUOTA_NAME_NEEDS};
-    struct names n = {NULL};
+    struct names n = {0};
     struct gfid gfid;
     struct frame *f;
     int err = 0;
@@ -338,7 +338,7 @@ static xl_verdict
 squota_remove(struct xlator *xl, struct call_stack *stk)
 {
     struct loc *loc = &stk->call.loc;
-    struct names n = {NULL};
+    struct names n = {0};
     struct frame *f;
     int err = 0;
 
@@ -368,7 +368,7 @@ name_linked(struct frame *f, struct call_stack *stk)
 static xl_verdict
 squota_link(struct xlator *xl, struct call_stack *stk)
 {
-    struct names n = {NULL};
+    struct names n = {0};
     struct frame *f;
     int err = 0;
 
@@ -443,7 +443,7 @@ static xl_verdict
 squota_rename(struct xlator *xl, struct call_stack *stk)
 {
     struct loc *from = &stk->call.loc, *to = &stk->call.loc2;
-    struct names n = {NULL};
+    struct names n = {0};
     struct frame *f;
     int err = 0;
 
