@@ -132,6 +132,16 @@ bricks_find(const char *name)
 }
 
 bool
+bricks_has_failed(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    const struct brick *b = find_locked(name);
+    bool has = b && b->has_failed;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+bool
 bricks_is_changing(const char *name)
 {
     pthread_mutex_lock(&lock);

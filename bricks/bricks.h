@@ -93,6 +93,8 @@ int bricks_post_volfile(enum brick_op op, struct volfile *v, const char *name, b
 /* A brick that clients may log in to, pinned (graph_unpin() gives the pin back); NULL: no such brick. Any
  * thread. */
 struct graph *bricks_find(const char *name);
+/* The brick's storage has failed its health check: calls fail, and the brick will be detached. Any thread. */
+bool bricks_has_failed(const char *name);
 /* A brick of this name is on its way in or out: a client of the brick may come again. Any thread. */
 bool bricks_is_changing(const char *name);
 /* The brick attached first, pinned; NULL: no brick. */

@@ -343,7 +343,9 @@ volume_start(const struct verb *v, int argc, char **argv)
     if (kiln_options.is_json)
         status = show_json(answer);
     else if (without)
-        printf("volume %s is started, but not all of its bricks run: %s\n", argv[0], without);
+        printf("volume %s is started, but not all of its bricks run: %s\n"
+               "a lost folder is replaced by: kiln volume reset-brick %s BRICK start\n",
+               argv[0], without, argv[0]);
     else
         printf("volume %s is started; mount it: kiln mount %s DIR\n", argv[0], argv[0]);
     json_decref(answer);

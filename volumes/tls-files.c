@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 #include "volumes/tls-files.h"
 
+#include <errno.h>
+
 #include "base/reason.h"
 #include "data/option.h"
 #include "rpc/transport/tls-config.h"
@@ -46,4 +48,29 @@ tls_files_check(const struct volume *v, const json_t *options, struct problem *w
     problem_expected(why, "a certificate, its key and an authority on this machine");
     problem_type(why, "kiln tls init   # or, with an authority elsewhere: kiln tls take FILE");
     return err;
+}
+
+static bool
+is_on_after(const struct volume *v, const json_t *options, const char *key)
+{
+    const char *text = text_after(v, options, key);
+    bool is_on = false;
+
+    return text && option_bool(text, &is_on) == 0 && is_on;
+}
+
+int
+tls_sides_check(const struct volume *v, const json_t *options, struct problem *why)
+{
+    bool server = is_on_after(v, options, "server.ssl"), client = is_on_after(v, options, "client.ssl");
+
+    if (v->status != VOLUME_STARTED || server == client ||
+        (!json_object_get(options, "server.ssl") && !json_object_get(options, "client.ssl")))
+        return 0;
+    problem_set(why, -EINVAL, "volume %s: with server.ssl %s and client.ssl %s no client can connect",
+                v->name, server ? "on" : "off", client ? "on" : "off");
+    problem_expected(why, "the same value for both, in one command, or --force");
+    problem_type(why, "kiln volume set %s tls %s", v->name,
+                 turns_on(options, server ? "server.ssl" : "client.ssl") ? "on" : "off");
+    return why->err;
 }

@@ -14,5 +14,8 @@
 /* `options` are pairs of texts that are about to be set. Returns 0, or -errno with *why, which names the file
  * and the command that makes it. */
 int tls_files_check(const struct volume *v, const json_t *options, struct problem *why);
+/* Refuses options that turn TLS on or off for one side of a started volume only, which cuts all clients off.
+ * Returns 0, or -errno with *why. */
+int tls_sides_check(const struct volume *v, const json_t *options, struct problem *why);
 
 #endif

@@ -455,7 +455,9 @@ start_claimed(struct entry *e, bool is_forced, struct problem *why)
     int err = brick_jobs_attach(e->now, NULL, hooks.prepare, is_forced, &left);
     if (err && !is_forced) {
         *why = left;
-        problem_expected(why, "all bricks to start");
+        problem_expected(why,
+                         "all bricks to start; a lost folder is replaced by kiln volume reset-brick %s BRICK",
+                         e->now->name);
         problem_type(why, "kiln volume start %s force   # starts without this brick", e->now->name);
         return err;
     }

@@ -68,6 +68,10 @@ done
 t "the port refuses TLS 1.1" grep -q 'alert\|no protocols available' <(shown -tls1_1)
 t_not "the port refuses a suite without forward secrecy" grep -q 'Cipher is AES' <(shown -tls1_2 -cipher AES128-SHA)
 
+t "TLS of one side alone is refused" fails_with "no client can connect" kiln volume set web client.ssl off
+t "a reset of one side is refused" fails_with "no client can connect" kiln volume reset web server.ssl
+t "TLS of one side can be forced" kiln volume set web client.ssl off --force
+t "TLS of both sides is set again" kiln volume set web tls on
 t "kiln volume set web auth.ssl-allow" kiln volume set web auth.ssl-allow 'node*'
 t "the mounts are served" bash -c "echo allowed >'$stock/allowed' && cat '$kilnm/allowed'"
 t "a heal info answers over TLS" kiln heal web info

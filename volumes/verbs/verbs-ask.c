@@ -137,7 +137,7 @@ describe_bricks(const struct volume *v, bool with_state)
             with_state && brick_host_is_here(&v->bricks[i]) ? bricks_find(v->bricks[i].path) : NULL;
 
         if (with_state && b) {
-            json_object_set_new(b, "online", json_boolean(g != NULL));
+            json_object_set_new(b, "online", json_boolean(g && !bricks_has_failed(v->bricks[i].path)));
             json_object_set_new(b, "port", g ? json_integer(verbs_brick_port()) : json_null());
             json_object_set_new(b, "pid", g ? json_integer(getpid()) : json_null());
             json_object_set_new(b, "cpu_seconds", g ? json_real(profile_cpu_seconds(g)) : json_null());
@@ -267,7 +267,7 @@ verbs_list_bricks(const struct volume *v, json_t *(*look)(const struct volume *v
         if (one) {
             json_object_set_new(one, "host", json_string(verbs_shown_host(&v->bricks[i])));
             json_object_set_new(one, "path", json_string(v->bricks[i].path));
-            json_object_set_new(one, "online", json_boolean(g != NULL));
+            json_object_set_new(one, "online", json_boolean(g && !bricks_has_failed(v->bricks[i].path)));
         }
         if (g)
             graph_unpin(g);

@@ -336,13 +336,15 @@ verb_delete(json_t *args, json_t **out, struct problem *why)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Refuses a change that would disconnect clients, if not forced, and TLS without certificates. */
+/* Refuses a change that would disconnect clients, if not forced, and TLS without certificates. TLS of one
+ * side alone disconnects all of them. */
 static int
 check_clients(const char *name, const json_t *options, bool is_forced, struct problem *why)
 {
     struct volume *v = volumes_find(name, why);
     int err = v ? tls_files_check(v, options, why) : why->err;
 
+    err = err || is_forced ? err : tls_sides_check(v, options, why);
     err = err || is_forced ? err : shut_out_check(v, options, why);
 
     volume_free(v);
@@ -367,6 +369,20 @@ verb_set(json_t *args, json_t **out, struct problem *why)
     return changes()->set(name, options, why);
 }
 
+/* A reset of server.ssl or client.ssl turns TLS off for that side. */
+static int
+check_reset(const char *name, const char *key, struct problem *why)
+{
+    bool is_of_tls = strcmp(key, "server.ssl") == 0 || strcmp(key, "client.ssl") == 0;
+    json_t *options = is_of_tls ? json_pack("{ss}", key, "off") : NULL;
+    struct volume *v = options ? volumes_find(name, why) : NULL;
+    int err = v ? tls_sides_check(v, options, why) : is_of_tls ? why->err : 0;
+
+    volume_free(v);
+    json_decref(options);
+    return err;
+}
+
 int
 verb_reset(json_t *args, json_t **out, struct problem *why)
 {
@@ -374,7 +390,7 @@ verb_reset(json_t *args, json_t **out, struct problem *why)
     unsigned count = 0;
 
     if (verbs_get_args(args, why, "{s:s, s:s}", "name", &name, "key", &key, NULL) ||
-        changes()->reset(name, key, &count, why))
+        check_reset(name, key, why) || changes()->reset(name, key, &count, why))
         return why->err;
     *out = json_pack("{ss si}", "name", name, "count", (int)count);
     return 0;
