@@ -200,8 +200,8 @@ check_remaining(const struct brick_plan *plan, const struct volume *now, unsigne
 static int
 check_replaced(const struct volume *now, unsigned brick, bool was_served, struct problem *why)
 {
-    if (now->redundancy)
-        return fragments_check_without(now, brick, why);
+    if (now->redundancy) /* with a store the changing host has asked all hosts */
+        return *brick_host_own() ? 0 : fragments_check_without(now, brick, NULL, why);
     long n = was_served ? heal_pending_accused(now->bricks[brick].path) : 0;
 
     if (n <= 0)
@@ -476,9 +476,8 @@ volumes_take_brick_down(const char *name, const char *path, struct problem *why)
     if (at < 0) {
         problem_set(why, -ENOENT, "%s is no brick of volume %s", path, name);
         problem_type(why, "kiln volume info %s", name);
-    } else if (*brick_host_own() && volume_refuse_dispersed(e->now, "reset-brick with a store", why)) {
-        (void)at;
-    } else if (e->now->redundancy && fragments_check_without(e->now, (unsigned)at, why)) {
+    } else if (e->now->redundancy && !*brick_host_own() &&
+               fragments_check_without(e->now, (unsigned)at, NULL, why)) {
         (void)at;
     } else if (e->now->replica == 1) {
         problem_set(why, -EINVAL, "volume %s is not replicated: the files of %s are nowhere else", name,

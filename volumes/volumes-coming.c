@@ -146,7 +146,7 @@ volumes_mark_coming(struct entry *e, const struct brick_plan *plan, bool *told, 
                 continue;
             if (brick_marks_put(v, i, plan->comes, why))
                 return why->err;
-            told[first / v->replica] |= !volume_is_arbiter(v, i);
+            told[i] = !volume_is_arbiter(v, i);
         }
     }
     return 0;

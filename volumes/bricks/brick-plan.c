@@ -246,8 +246,7 @@ brick_plan_replace(struct brick_plan *plan, const struct volume *now, const char
 {
     int at = brick_host_find(now, from);
 
-    if (plan_begin(plan, now, why) ||
-        (*brick_host_own() && volume_refuse_dispersed(now, "replace-brick with a store", why)))
+    if (plan_begin(plan, now, why))
         return why->err;
     if (at < 0)
         return no_brick_of(now, from, why);

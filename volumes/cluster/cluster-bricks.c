@@ -8,6 +8,7 @@
 #include "log/log.h"
 #include "volumes/brick-host.h"
 #include "volumes/bricks/brick-plan.h"
+#include "volumes/bricks/fragments.h"
 #include "volumes/cluster/cluster-ask.h"
 #include "volumes/cluster/cluster-change.h"
 #include "volumes/cluster/cluster.h"
@@ -101,7 +102,7 @@ serve_leave(struct entry *e, const struct brick_plan *plan, json_t **out, struct
     return volumes_detach_leaving(e, plan, why);
 }
 
-/* The answer has the sets whose new bricks an online brick of this host accuses. */
+/* The answer has the bricks of this host, except arbiters, that record which bricks of their sets are new. */
 static int
 serve_mark(struct entry *e, const struct brick_plan *plan, json_t **out, struct problem *why)
 {
@@ -135,6 +136,25 @@ serve_down(json_t *args, struct problem *why)
                          : problem_set(why, -EINVAL, "the question names no brick");
 }
 
+static int
+serve_fragments(json_t *args, json_t **out, struct problem *why)
+{
+    const char *name = json_string_value(json_object_get(args, "name"));
+    json_int_t first = json_integer_value(json_object_get(args, "first"));
+    struct volume *v = name ? volumes_find(name, why) : NULL;
+
+    if (!v)
+        return name ? why->err : problem_set(why, -EINVAL, "the question names no volume");
+    if (first < 0 || first >= v->brick_count || first % v->replica != 0 || !v->redundancy)
+        problem_set(why, -EINVAL, "brick %lld begins no dispersed set of volume %s", (long long)first, name);
+    else if (!(*out = fragments_here(v, (unsigned)first, json_object_get(args, "gfids"))))
+        problem_no_memory(why);
+    else
+        why->err = 0;
+    volume_free(v);
+    return why->err;
+}
+
 int
 cluster_bricks_serve(const char *verb, json_t *args, json_t **out, struct problem *why)
 {
@@ -148,6 +168,8 @@ cluster_bricks_serve(const char *verb, json_t *args, json_t **out, struct proble
         return serve_undo(args, why);
     if (strcmp(verb, "brick-down") == 0)
         return serve_down(args, why);
+    if (strcmp(verb, "fragments") == 0)
+        return serve_fragments(args, out, why);
     return -ENOSYS;
 }
 
@@ -219,18 +241,103 @@ step_on_hosts(const char *verb, const struct brick_plan *plan, const struct volu
     return err;
 }
 
-/* Checks that an online brick has accused the new bricks of each set that was there before. */
+static unsigned
+count_told(const struct volume *v, unsigned brick, const bool *told)
+{
+    const unsigned first = brick - brick % v->replica;
+    unsigned count = 0;
+
+    for (unsigned i = first; i < first + v->replica; i++)
+        count += told[i];
+    return count;
+}
+
+/* Checks that enough online bricks of each set that was there before have recorded which bricks are new:
+ * those that can make the files of the new bricks. */
 static int
 check_told(const struct brick_plan *plan, const struct volume *now, const bool *told, struct problem *why)
 {
+    const unsigned needed = volume_data_bricks(plan->fresh);
+
     for (unsigned i = 0; i < plan->fresh->brick_count; i++) {
-        if (!plan->comes[i] || brick_plan_is_whole_set(plan, now, i) || told[i / plan->fresh->replica])
+        if (!plan->comes[i] || brick_plan_is_whole_set(plan, now, i) ||
+            count_told(plan->fresh, i, told) >= needed)
             continue;
-        problem_set(why, -EBUSY, "no online brick has the files for %s:%s", plan->fresh->bricks[i].host,
+        problem_set(why, -EBUSY, "%u online bricks have the files for %s:%s",
+                    count_told(plan->fresh, i, told), plan->fresh->bricks[i].host,
                     plan->fresh->bricks[i].path);
-        problem_expected(why, "at least one online brick of the set");
+        problem_expected(why, "at least %u of the set", needed);
         problem_type(why, "kiln volume status %s", now->name);
         return why->err;
+    }
+    return 0;
+}
+
+/* ---- dispersed sets -------------------------------------------------------------------------- */
+
+/* Adds a host's answer: lists are joined, other members are of one host each. */
+static void
+merge_answer(json_t *all, const json_t *answer)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)answer, key, value)
+    {
+        json_t *have = json_object_get(all, key);
+
+        if (have && json_is_array(have) && json_is_array(value))
+            json_array_extend(have, value);
+        else
+            json_object_set(all, key, value);
+    }
+}
+
+/* A fragments_ask. A host that is away has no brick that counts. */
+static json_t *
+ask_hosts_of_set(const struct volume *v, unsigned first, const json_t *gfids, struct problem *why)
+{
+    struct cluster_ask *asks = calloc(v->replica, sizeof *asks);
+    json_t *args = json_pack("{ss si sO*}", "name", v->name, "first", (int)first, "gfids", gfids);
+    json_t *all = json_object();
+    unsigned count = 0;
+    int err = args && all && asks ? 0 : problem_no_memory(why);
+
+    for (unsigned i = first; i < first + v->replica && !err; i++) {
+        unsigned k = 0;
+
+        while (k < count && strcmp(asks[k].host, v->bricks[i].host) != 0)
+            k++;
+        if (k == count)
+            asks[count++].host = v->bricks[i].host;
+    }
+    if (!err)
+        cluster_ask_all(asks, count, "fragments", args, CLUSTER_CHANGE_S);
+    for (unsigned k = 0; k < count && !err; k++) {
+        if (asks[k].err && asks[k].err != -EHOSTUNREACH && asks[k].err != -ETIMEDOUT) {
+            *why = asks[k].why;
+            err = asks[k].err;
+        }
+        merge_answer(all, asks[k].answer);
+    }
+    cluster_asks_end(asks, count);
+    free(asks);
+    json_decref(args);
+    if (!err)
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
+/* Checks that the sets of a started, dispersed volume can do without the bricks that are replaced. */
+static int
+check_fragments(const struct brick_plan *plan, const struct volume *now, struct problem *why)
+{
+    if (!now->redundancy || now->status != VOLUME_STARTED)
+        return 0;
+    for (unsigned i = 0; i < now->brick_count; i++) {
+        if (plan->leaves[i] && plan->comes[i] && fragments_check_without(now, i, ask_hosts_of_set, why))
+            return why->err;
     }
     return 0;
 }
@@ -240,9 +347,11 @@ prepare_on_hosts(const struct brick_plan *plan, const struct volume *now, json_t
 {
     bool told[VOLUME_BRICKS_MAX] = {false};
     const bool is_started = now->status == VOLUME_STARTED;
-    int err = step_on_hosts("bricks-begin", plan, now, args, NULL, why);
+    int err = check_fragments(plan, now, why); /* a refusal does not disturb clients */
 
+    err = err ? err : step_on_hosts("bricks-begin", plan, now, args, NULL, why);
     err = err ? err : step_on_hosts("bricks-leave", plan, now, args, NULL, why);
+    err = err ? err : check_fragments(plan, now, why);
     if (!err && is_started && plan->fresh->replica > 1)
         err = step_on_hosts("bricks-mark", plan, now, args, told, why);
     return err || !is_started || plan->fresh->replica == 1 ? err : check_told(plan, now, told, why);
@@ -370,6 +479,11 @@ cluster_take_brick_down(const char *name, const char *brick, struct problem *why
     if (at < 0) {
         problem_set(why, -ENOENT, "%s is no brick of volume %s", brick, name);
         problem_type(why, "kiln volume info %s", name);
+        volume_free(v);
+        return why->err;
+    }
+    if (v->redundancy && v->status == VOLUME_STARTED &&
+        fragments_check_without(v, (unsigned)at, ask_hosts_of_set, why)) {
         volume_free(v);
         return why->err;
     }

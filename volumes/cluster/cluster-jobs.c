@@ -16,6 +16,7 @@
 #include "volumes/brick-host.h"
 #include "volumes/cluster/cluster-change.h"
 #include "volumes/cluster/cluster-jobs-internal.h"
+#include "volumes/cluster/cluster-place.h"
 #include "volumes/cluster/cluster.h"
 #include "volumes/cluster/host-proof.h"
 #include "volumes/heal/rebalance.h"
@@ -356,35 +357,55 @@ cluster_job_begin(const char *kind, const char *key, const char *subject, char i
     return err;
 }
 
-struct drain_check {
-    const char *host;
-    struct problem *why;
-};
-
-/* Refuses the drain of a host with a brick that replace-brick refuses. */
 static void
-check_drained_volume(const struct volume *v, void *arg)
+note_name(const struct volume *v, void *names)
 {
-    const struct drain_check *c = arg;
+    json_array_append_new(names, json_string(v->name));
+}
 
-    for (unsigned i = 0; i < v->brick_count && !c->why->err; i++) {
-        if (strcmp(v->bricks[i].host, c->host) == 0)
-            (void)volume_refuse_dispersed(v, "replace-brick, by which a host is drained,", c->why);
+/* Refuses the drain of a host with a brick of this volume for which no other host has a place. */
+static int
+check_drained_volume(const char *name, const char *host, struct problem *why)
+{
+    struct volume *v = volumes_find(name, why);
+
+    why->err = 0; /* a volume that has been deleted meanwhile */
+    for (unsigned i = 0; v && i < v->brick_count && !why->err; i++) {
+        struct volume *to = strcmp(v->bricks[i].host, host) == 0 ? volume_new("bricks", 1, false) : NULL;
+
+        if (to)
+            (void)cluster_place_other(v, i, to, why);
+        volume_free(to);
     }
+    volume_free(v);
+    return why->err;
+}
+
+static int
+check_drained_volumes(const char *host, struct problem *why)
+{
+    json_t *names = json_array(), *name;
+    int err = names ? 0 : problem_no_memory(why);
+    size_t i;
+
+    volumes_each(note_name, names);
+    json_array_foreach(names, i, name)
+    {
+        if (!err)
+            err = check_drained_volume(json_string_value(name), host, why);
+    }
+    json_decref(names);
+    return err;
 }
 
 int
 cluster_jobs_drain(const char *host, char *id, struct problem *why)
 {
-    const struct drain_check check = {host, why};
     char wrong[320];
 
     snprintf(wrong, sizeof wrong, "host %.255s is being drained", host);
     if (cluster_check_store(why) || cluster_check_member(host, why) ||
-        check_no_job("drain", "host", host, wrong, why))
-        return why->err;
-    volumes_each(check_drained_volume, (void *)&check);
-    if (why->err)
+        check_no_job("drain", "host", host, wrong, why) || check_drained_volumes(host, why))
         return why->err;
     return cluster_job_begin("drain", "host", host, id, why);
 }
