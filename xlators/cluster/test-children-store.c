@@ -138,7 +138,7 @@ store_make(unsigned i, const char *path, uint32_t mode, uint8_t number, const ch
     struct store *s = &scene.store[i];
     struct gfid gfid = {.b = {0xbb, [15] = number}};
     const char *name = strrchr(path, '/') + 1;
-    char dir[STORED_TEXT_MAX];
+    char dir[256];
 
     snprintf(dir, sizeof dir, "%.*s", (int)(name - path), path);
     struct stored_object *in = store_find(s, dir);

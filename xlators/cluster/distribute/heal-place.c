@@ -6,7 +6,9 @@
  *
  *   1. The caller has the locks of the name, so that no rename to or from it is under way.
  *   2. LOOKUP of the gfid on the subvolume that lacks the name. ENOENT: nothing to move.
- *   3. The path of the folder there (glusterfs.ancestry.path), and its parent by LOOKUPs from the root.
+ *   3. The path of the folder there (glusterfs.ancestry.path), and its parent by LOOKUPs from the root. A
+ *      heal of replicas below may have parked the folder in the hidden folder of one brick
+ *      (replicate/heal-park.c): that is no place, and the heal is waited for (EBUSY).
  *   4. The locks of the old name, if they are free: otherwise a rename may be under way (EBUSY).
  *   5. LOOKUP of the old name once more, then RENAME, on that subvolume alone.
  *
@@ -18,6 +20,7 @@
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 #define PATH_KEY "glusterfs.ancestry.path"
+#define HIDDEN "/.glusterfs" /* begins the paths of the bricks' own folders */
 
 /* Where a subvolume has the folder. */
 struct dist_place {
@@ -73,7 +76,7 @@ find_on(const struct op *o, unsigned child, struct inode *folder, struct dist_pl
     int err = 0;
 
     *out = (struct dist_place){0};
-    if (!path)
+    if (!path || strncmp(path, HIDDEN, sizeof HIDDEN - 1) == 0)
         return -EBUSY;
     out->dir = inode_root(t);
     out->name = path + 1;

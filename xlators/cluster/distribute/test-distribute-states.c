@@ -13,6 +13,7 @@
 #include "log/dump.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/test-subvolumes.h"
+#include "xlators/cluster/test-children-internal.h"
 #include "xlators/cluster/test-children.h"
 
 enum { SUBVOLUMES = 3, FILE_A = 20, FILE_B = 21, FOLDER = 22, FRESH = 60 };
@@ -528,6 +529,46 @@ START_TEST(a_folder_of_linkto_files_is_removed_without_memory)
 }
 END_TEST
 
+/* ---- a folder that a heal of replicas has parked ----------------------------------------------- */
+
+/* The other subvolumes have the folder under its name. The subvolume with the parked folder gets it back by
+ * its own heal; a move from the hidden folder would meet the copies that a healer is about to change. */
+START_TEST(a_parked_folder_is_not_moved)
+{
+    static const char hidden[] = "/.glusterfs-anonymous-inode-ba";
+    char parked[64];
+
+    findings = 0;
+    for (unsigned n = 0; n < SUBVOLUMES; n++) {
+        scene_clear(SUBVOLUMES, false);
+        mount_begin("");
+        must(name_call(FOP_mkdir, "/p") == 0);
+        struct stored_object folder = *store_find(&scene.store[n], "/p");
+
+        scene_end();
+        store_drop_name(&scene.store[n], store_name_of(&scene.store[n], 0, "p"));
+        for (unsigned i = 0; i < SUBVOLUMES; i++) {
+            const struct stored_xattr *range =
+                store_xattr(&scene.store[i].object[0], "trusted.glusterfs.dht");
+
+            must(store_set_xattr(store_make(i, hidden, S_IFDIR | 0700, 40, NULL), range->key, range->bytes,
+                                 range->len) == 0);
+        }
+        snprintf(parked, sizeof parked, "%s/p", hidden);
+        store_make(n, parked, S_IFDIR | 0755, 41, NULL)->stat.gfid = folder.stat.gfid;
+        mount_begin("");
+        (void)name_call(FOP_lookup, "/p");
+        scene_run(1000);
+        if (!store_find(&scene.store[n], parked) || store_find(&scene.store[n], "/p"))
+            finding_add("c%u: the parked folder was moved, or made twice", n);
+        if (store_locks())
+            finding_add("locks are left: %s", store_locks_text());
+        scene_end();
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 /* ---- layouts that changed under the mount ---------------------------------------------------- */
 
 /* A rebalance has given the whole root to subvolume `owner`. */
@@ -860,6 +901,7 @@ test_suite(void)
         lookup_of_contradictions_survives_lack_of_memory,
         a_folder_of_linkto_files_can_be_removed,
         a_folder_of_linkto_files_is_removed_without_memory,
+        a_parked_folder_is_not_moved,
         a_file_is_made_by_the_present_layout,
         a_full_subvolume_gets_no_new_file,
         statfs_sums_or_follows_quotas,

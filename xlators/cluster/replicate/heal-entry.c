@@ -90,6 +90,8 @@ heal_names(struct heal *h, const struct direction *way)
     child_set order[] = {way->sinks, h->op.r->all & ~way->sinks};
     int err = 0;
 
+    if (heal_is_hidden(h->op.r, h->op.inode))
+        return 0; /* heal-park.c */
     if (h->names && way->sources == h->op.r->all && !way->is_dirty)
         return heal_odd_names(h);
     for (size_t n = 0; n < sizeof order / sizeof order[0]; n++) {

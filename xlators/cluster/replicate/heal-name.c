@@ -542,6 +542,8 @@ heal_name(struct op *op)
     struct lock_entity e = {.is_entry = true, .inode = op->dir, .name = op->name};
     struct heal h;
 
+    if (heal_is_hidden(op->r, op->dir))
+        return 0; /* heal-park.c */
     heal_begin(&h, op->r, op->dir);
     if (op->stk->call.xdata)
         (void)dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &h.fresh); /* null: missing */

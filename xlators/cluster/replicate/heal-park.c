@@ -14,6 +14,10 @@
  *                          objects in them that live elsewhere are parked under their own gfids. Runs when
  *                          no heal waits; the stock self-heal daemon does the same after each crawl
  *
+ * The hidden folders of the children have different names in them, and are never made equal: a heal of such a
+ * name would move the living object into the hidden folder, and clearing would remove it. An object that all
+ * children have in their hidden folders, although none has removed it, is not removed either.
+ *
  * A mount that dies in between leaves the object parked; the next mount that heals an object, or the
  * daemon, clears it. Heals of different mounts may meet in the hidden folder: each step is one RENAME,
  * UNLINK or RMDIR that fails with ENOENT if the other mount was faster, which is no error. Clearing takes a
@@ -90,14 +94,31 @@ without_enoent(int err)
 
 /* ---- the hidden folder ----------------------------------------------------------------------- */
 
+static struct gfid
+hidden_gfid(const struct replicate *r)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct gfid gfid = conf->volume_id;
+
+    gfid.b[0] ^= 1;
+    return gfid;
+}
+
+bool
+heal_is_hidden(const struct replicate *r, const struct inode *dir)
+{
+    const struct replicate_conf *conf = xlator_conf(r->xl);
+    struct gfid gfid = hidden_gfid(r);
+
+    return !gfid_is_null(&conf->volume_id) && gfid_equal(&dir->gfid, &gfid);
+}
+
 static int
 make_anonymous(const struct heal *h, unsigned i, struct inode *root, const char *name)
 {
-    const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
-    struct gfid gfid = conf->volume_id;
+    struct gfid gfid = hidden_gfid(h->op.r);
     struct call_stack *stk = heal_name_call(h, FOP_mkdir, i, root, name);
 
-    gfid.b[0] ^= 1;
     if (stk)
         stk->call.mode = 0700;
     if (stk && (!call_xdata(stk) || dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid))) {
@@ -116,13 +137,12 @@ anonymous_dir(const struct heal *h, unsigned i, bool makes, int *err)
 {
     const struct replicate_conf *conf = xlator_conf(h->op.r->xl);
     struct inode_table *table = h->op.r->xl->graph->inodes;
-    struct gfid gfid = conf->volume_id;
+    struct gfid gfid = hidden_gfid(h->op.r);
     struct inode *root = inode_root(table), *dir;
     char name[ANONYMOUS_SIZE];
 
     *err = -EOPNOTSUPP;
     dir = NULL;
-    gfid.b[0] ^= 1;
     if (conf->uses_anonymous_inode && !gfid_is_null(&conf->volume_id)) {
         snprintf(name, sizeof name, ANONYMOUS "%s", GFID(&conf->volume_id));
         *err = makes ? make_anonymous(h, i, root, name) : 0;
@@ -349,6 +369,17 @@ remove_parked_folder(struct heal *h, unsigned i, struct inode *hidden, const cha
     return err < 0 ? err : heal_send(h, i, heal_name_call(h, FOP_rmdir, i, hidden, name));
 }
 
+/* Returns whether no child has removed the object: all have it, in their hidden folders only. */
+static bool
+is_parked_everywhere(const struct heal *h, const struct iatt *stat)
+{
+    bool is = true;
+
+    for_each_child (i, h->op.r->all)
+        is &= is_only_parked(h, i, stat);
+    return is;
+}
+
 /* Returns 1: the object is removed; 0: it stays, because another child has it under a name; or -errno. */
 static int
 clear_parked_object(struct heal *h, unsigned i, struct inode *hidden, const char *name)
@@ -362,6 +393,12 @@ clear_parked_object(struct heal *h, unsigned i, struct inode *hidden, const char
 
     if ((is_dir || stat.nlink <= 1) && lives_outside(h, i, &stat)) {
         atomic_store(&h->op.r->may_be_parked, true);
+        return 0;
+    }
+    if (is_parked_everywhere(h, &stat)) {
+        log_event(LOG_ERROR, h->op.r->xl, "heal-keeps-parked",
+                  "%s lies in " ANONYMOUS "... of all bricks, though no brick has removed it; it is kept",
+                  name);
         return 0;
     }
     log_event(LOG_INFO, h->op.r->xl, "heal-removes-parked",

@@ -140,6 +140,8 @@ bool heal_lives_elsewhere(const struct heal *h, unsigned child, const struct iat
 /* Makes the volume's hidden folder on all children, as stock's daemon does at its first crawl, so that the
  * roots are equal. A failure shows when an object is parked. */
 void heal_make_hidden(const struct heal *h);
+/* True for the hidden folder, whose names are each child's own. */
+bool heal_is_hidden(const struct replicate *r, const struct inode *dir);
 /* Parks the object behind the name on child i. -EBUSY: the volume has no hidden folder. */
 int heal_park(const struct heal *h, unsigned i, struct inode *dir, const char *name,
               const struct iatt *stat);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/test-must.h"
+#include "xlators/cluster/replicate/heal.h"
 #include "xlators/cluster/replicate/test-replica-changes.h"
 #include "xlators/cluster/replicate/test-replicas.h"
 
@@ -354,6 +355,98 @@ START_TEST(lack_of_memory_during_the_heal_loses_nothing)
 }
 END_TEST
 
+/* ---- the hidden folder ----------------------------------------------------------------------- */
+
+#define HIDDEN "/.glusterfs-anonymous-inode-ba000000-0000-0000-0000-000000000028"
+#define HIDDEN_OPTIONS                                                                                       \
+    " option use-anonymous-inode yes\n option volume-id ba000000-0000-0000-0000-000000000028\n"
+#define PARKED "bb000000-0000-0000-0000-000000000017" /* F */
+enum { HIDDEN_NUMBER = 0x28, OLD = 26 };
+
+static void
+fill_parked_lookup(struct call_stack *stk)
+{
+    struct iatt a = store_find(&scene.store[0], HIDDEN)->stat;
+
+    stk->call.loc = (struct loc){.parent = inode_link(scene.graph->inodes, NULL, NULL, &a), .name = PARKED};
+    stk->call.pargfid = a.gfid;
+    stk->call.name = PARKED;
+}
+
+static void
+clear_parked_go(void *r)
+{
+    heal_clear_parked(r);
+}
+
+static void
+heal_clear_parked_now(void)
+{
+    must(op_run(clear_parked_go, scene.child[0]->parent->private) == 0);
+    scene_run(0);
+}
+
+static bool
+folder_is_at(unsigned i, const char *path)
+{
+    const struct stored_object *o = store_find(&scene.store[i], path);
+
+    return o && o->stat.gfid.b[15] == F;
+}
+
+/* A heal has parked a folder on one copy, from its old name, while the other has it at its new name. A client
+ * asks for the parked name, as cluster/distribute does that looks for the folder's place. */
+START_TEST(a_lookup_in_the_hidden_folder_moves_no_object)
+{
+    scene_clear(2, false);
+    store_make_all(HIDDEN, S_IFDIR | 0700, HIDDEN_NUMBER, NULL);
+    store_make_all("/old", S_IFDIR | 0755, OLD, NULL);
+    (void)store_make(0, "/new", S_IFDIR | 0755, F, NULL);
+    (void)store_make(0, "/new/x", S_IFREG | 0644, INSIDE, "x");
+    (void)store_make(1, HIDDEN "/" PARKED, S_IFDIR | 0755, F, NULL);
+    (void)store_make(1, HIDDEN "/" PARKED "/x", S_IFREG | 0644, INSIDE, "x");
+    replicas_begin(HIDDEN_OPTIONS);
+    (void)scene_call(FOP_lookup, fill_parked_lookup, 0);
+    ck_assert_msg(folder_is_at(0, "/new"), "the living folder has left its place");
+    for (int n = 0; n < 4; n++) {
+        scene_lookup_all();
+        scene_run(5000);
+    }
+    ck_assert_msg(folder_is_at(0, "/new") && folder_is_at(1, "/new"), "the folder is not healed");
+    ck_assert_msg(store_find(&scene.store[1], "/new/x"), "the folder's contents are lost");
+    scene_end();
+}
+END_TEST
+
+/* Two heals have parked the same folder on both copies. No copy has removed the folder, so it is kept. */
+START_TEST(an_object_that_is_parked_everywhere_is_kept)
+{
+    scene_clear(2, false);
+    store_make_all(HIDDEN, S_IFDIR | 0700, HIDDEN_NUMBER, NULL);
+    store_make_all(HIDDEN "/" PARKED, S_IFDIR | 0755, F, NULL);
+    store_make_all(HIDDEN "/" PARKED "/x", S_IFREG | 0644, INSIDE, "x");
+    replicas_begin(HIDDEN_OPTIONS);
+    heal_clear_parked_now();
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_msg(store_find(&scene.store[i], HIDDEN "/" PARKED "/x"), "a copy of the contents is gone");
+    scene_end();
+}
+END_TEST
+
+/* The other copy has removed the folder. */
+START_TEST(a_parked_object_that_a_copy_has_removed_goes)
+{
+    scene_clear(2, false);
+    store_make_all(HIDDEN, S_IFDIR | 0700, HIDDEN_NUMBER, NULL);
+    (void)store_make(1, HIDDEN "/" PARKED, S_IFDIR | 0755, F, NULL);
+    (void)store_make(1, HIDDEN "/" PARKED "/x", S_IFREG | 0644, INSIDE, "x");
+    replicas_begin(HIDDEN_OPTIONS);
+    heal_clear_parked_now();
+    ck_assert_ptr_null(store_find(&scene.store[1], HIDDEN "/" PARKED));
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -364,6 +457,9 @@ test_suite(void)
     tcase_add_loop_test(t, lookup_heals_every_contradiction, 0, PARTS);
     tcase_add_loop_test(t, a_fault_during_the_heal_loses_nothing, 0, PARTS);
     tcase_add_loop_test(t, lack_of_memory_during_the_heal_loses_nothing, 0, PARTS);
+    tcase_add_test(t, a_lookup_in_the_hidden_folder_moves_no_object);
+    tcase_add_test(t, an_object_that_is_parked_everywhere_is_kept);
+    tcase_add_test(t, a_parked_object_that_a_copy_has_removed_goes);
     suite_add_tcase(s, t);
     return s;
 }
