@@ -3,7 +3,8 @@
 #
 # A replicate client dies while it changes names, with all replicas up: only one brick has the changes, and the client has
 # written no mark because no replica was missing. Each brick notes the folder, because the client held the lock on its names.
-# The next kiln-mount compares the folder: the replicas have equal names although no application looks a name up. A client that has
+# The next kiln-mount compares the folder: the replicas have equal names although no application looks a name up. If another
+# healer has the folder's lock, the mount tries again. A client that has
 # released its locks leaves no note, nor do locks of distribute and of healers.
 # Covers: xlators/cluster/replicate/dead-folders.c, xlators/features/index/index-names.c, xlators/features/locks/unfinished.c
 
@@ -50,6 +51,35 @@ os._exit(0)
 EOF
 }
 
+# FOLDER DOMAIN: keeps healers away from the folder's names until the file $T/healed exists.
+heal_elsewhere() {
+    local at=() brick
+    for brick in "${bricks[@]}"; do
+        at+=("${daemon_port[${brick_daemon[$brick]}]}:$brick")
+    done
+    rm -f "$T/healed" "$T/heals"
+    PYTHONPATH=$tests_dir/wire python3 -B - "$T" "$@" "${at[@]}" <<'EOF' &
+import os, sys, time
+from kilnwire import Peer
+top, folder, domain, bricks = sys.argv[1], sys.argv[2], sys.argv[3], [at.split(":") for at in sys.argv[4:]]
+peers = []
+for port, brick in bricks:
+    peer = Peer("127.0.0.1", int(port))
+    peer.owner = b"healer.."
+    assert peer.login(brick)[0] == 0
+    gfid = os.getxattr(os.path.join(brick, folder), "trusted.gfid")
+    assert peer.fop("LOOKUP", name=folder).op_ret >= 0
+    assert peer.fop("ENTRYLK", gfid=gfid, cmd=0, type=1, volume=domain).op_ret >= 0
+    peers.append(peer)
+open(top + "/heals", "w").close()
+while not os.path.exists(top + "/healed"):
+    time.sleep(0.05)
+os._exit(0)
+EOF
+    healer=$!
+    wait_for 30 "the lock" test -e "$T/heals"
+}
+
 notes() {
     local brick
     for brick in "${bricks[@]}"; do
@@ -93,7 +123,13 @@ for count in 2 3; do
     half_a_change healed "$vol-replicate-0:self-heal" keeps
     t "$vol: a client changes names on the last brick alone, and dies" half_a_change folder "$vol-replicate-0" keeps
     t "$vol: each brick notes the folder, and no other folder" wait_for 30 "notes" notes_are "$all"
+    heal_elsewhere folder "$vol-replicate-0:self-heal"
     mount_kiln "$vol" "$mnt"
+    waits() { grep -q 'replicate-dead-folders' "$T/log/kiln-mount-$(basename "$mnt").log"; }
+    t "$vol: the next mount meets a healer that has locked the folder" wait_for 30 "the line" waits
+    is "$(notes)" "$all" "$vol: the notes stay"
+    touch "$T/healed"
+    wait "$healer"
     t "$vol: the next mount gives the replicas equal names, without a LOOKUP, and the notes go" wait_for 60 "equal names" equal
     is "$(cat "$mnt/folder/kept")" "contents of kept" "$vol: another file of the folder is as it was"
     is "$(cat "$mnt/folder/removed")" "contents of removed" "$vol: a file whose removal was not complete has its contents"

@@ -13,6 +13,9 @@
  *      forget     the notes: LOOKUP with the number of each child's note. A brick keeps a note that another
  *                 death has renewed meanwhile
  *
+ * A folder that cannot be compared now, because another healer has its lock or a name in it is locked, waits:
+ * the errand runs again after 2 seconds, then 4 and so on up to 64, while any waits.
+ *
  * If the client that compares dies, the notes stay for the next one. A child that is missing keeps its note,
  * and the other children, too, until all are there. If a change marks the folder meanwhile (a child went
  * away), the marks lead all healers to the folder, as always.
@@ -28,7 +31,7 @@
 
 /* LOOKED_UP_MAX: of a folder with fewer names each name is looked up. This finds a name that leads to
  * different objects, too: the rest of a rename over an existing name. */
-enum { FOLDERS_MAX = 16384, LOOKED_UP_MAX = 10000 };
+enum { FOLDERS_MAX = 16384, LOOKED_UP_MAX = 10000, AGAIN_FIRST_MS = 2000, AGAIN_LAST_MS = 64000 };
 
 /* ---- sets of names --------------------------------------------------------------------------- */
 
@@ -188,6 +191,44 @@ compare_folder(struct replicate *r, const struct gfid *gfid)
     return err;
 }
 
+/* Has the errand run again later, if folders wait. */
+static void
+schedule_again(struct replicate *r, bool has_left)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!has_left) {
+        r->dead_pause_ms = AGAIN_FIRST_MS;
+    } else if (!atomic_load(&r->is_stopping)) {
+        timer_start(&r->dead_again, r->dead_pause_ms);
+        r->dead_pause_ms = 2 * r->dead_pause_ms < AGAIN_LAST_MS ? 2 * r->dead_pause_ms : AGAIN_LAST_MS;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void
+again_fired(struct timer *t)
+{
+    struct replicate *r = caa_container_of(t, struct replicate, dead_again);
+
+    errand_ask(&r->dead_folders);
+}
+
+void
+dead_folders_init(struct replicate *r)
+{
+    errand_init(&r->dead_folders, r->xl, dead_folders_compare);
+    timer_init(&r->dead_again, again_fired);
+    r->dead_pause_ms = AGAIN_FIRST_MS;
+}
+
+void
+dead_folders_stop(struct replicate *r)
+{
+    pthread_mutex_lock(&r->lock); /* a run that has not seen is_stopping has started the timer by now */
+    pthread_mutex_unlock(&r->lock);
+    timer_stop(&r->dead_again);
+}
+
 void
 dead_folders_compare(struct xlator *xl)
 {
@@ -224,6 +265,7 @@ dead_folders_compare(struct xlator *xl)
                   "compared the names of %u folders that a client was changing when it died; %u wait", done,
                   left);
     for_each_child(i, r->all) free(notes[i].note);
+    schedule_again(r, left > 0);
     heal_end(&h);
     inode_unref(root);
 }

@@ -70,6 +70,7 @@ struct replicate {
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
     struct errand dead_folders;              /* dead-folders.c */
+    struct timer dead_again;                 /* until the errand runs again for folders that wait */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
     /* bits of enum new_file: operations on the latest new or opened file before its close */
     atomic_uint habits;
@@ -88,6 +89,7 @@ struct replicate {
     struct timer gathering;
     child_set lost_last, gathered; /* lost at that time; returned since, and not serving yet */
     uint64_t lost_ns[REPLICAS_MAX];
+    uint64_t dead_pause_ms;     /* the next time of dead_again */
     struct cds_list_head heals; /* struct heal_job, waiting */
     unsigned heals_running, heals_waiting;
 };

@@ -382,7 +382,7 @@ replicate_init(struct xlator *xl, struct reason *why)
         return -ENOMEM;
     r->xl = xl;
     r->count = xl->child_count;
-    errand_init(&r->dead_folders, xl, dead_folders_compare);
+    dead_folders_init(r);
     xl->private = r;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
@@ -430,6 +430,7 @@ replicate_stop(struct xlator *xl)
     timer_stop(&r->patience);
     timer_stop(&r->gathering);
     holds_stop(r);
+    dead_folders_stop(r);
 }
 
 static void
