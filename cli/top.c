@@ -83,21 +83,22 @@ top_once(void)
 
 /* ---- the screen ------------------------------------------------------------------------------ */
 
-static const char *const help_lines[] = {
+static const char *const help_lines[] = { /* of at most 79 characters */
     "v  volumes: the sums of their bricks; the slowest percentile of a brick",
     "b  bricks, named VOLUME:FOLDER; wide screens show more columns",
     "f  operations of each brick",
     "c  clients of each brick",
     "w  the slowest calls of the last ten minutes, and where their time went",
-    "m  machines: the hosts that share a store; the others' clients and calls are shown there",
+    "m  machines: the hosts that share a store; others' clients, calls show there",
     "n  features that volumes ask for and that are not built",
     "",
     "/  show only rows with a text: type it, then Enter; Esc shows all rows again",
     "s  sort by the next column; r  reverse the order",
     "?  or h: this help; q  quit",
     "",
-    "ops/s operations, p50 and p99 their durations, rd/s wr/s bytes, queue calls that wait for the disk,",
-    "cli clients, lock locks held, wait locks waited for, cpu% of one processor. kiln(8) has more.",
+    "ops/s operations, p50 and p99 their durations, rd/s wr/s bytes,",
+    "queue calls that wait for the disk, cli clients, lock locks held,",
+    "wait locks waited for, cpu% of one processor. kiln(8) has more.",
 };
 
 static void

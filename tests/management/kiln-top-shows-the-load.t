@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
-# kiln top runs under load: once as JSON and as text, and live in a terminal of 80 columns. It reports a kilnd that is
-# not running or goes away.
+# kiln top runs under load: once as JSON and as text, and live in terminals of 80 and of 200 columns. It reports a kilnd
+# that is not running or goes away.
 # Covers: cli/top.c, cli/top-view.c, bricks/top-answer.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -91,6 +91,14 @@ KILN_BIN=${KILND%/*}/kiln
 declare -A shown=([f]='OPS/S' [c]='inodel|xattro|writev' [r]='out/s' [v]='out/s' [?]='bricks' [b]='features that volumes ask for' [q]='queue')
 t "live kiln top shows bricks, operations, clients, volumes and help, and ends" live "f c r v ? b b q"
 t "live kiln top shows only rows with a typed text" live_filter
+# The terminal refuses each character outside of its columns.
+for columns in 80 200; do
+    t "a screen of $columns columns shows VOLUME:BRICK, sums, help and the filter's rows" \
+        "$(dirname "$0")/top_screen.py" "$columns" '^v:b0 (.*\n)+v:b1 |^v:b1 (.*\n)+v:b0 ' v '^v +2 +[0-9]' b \
+        '^all 2 bricks +[0-9]' '?' \
+        '^m .* there$(.*\n)+.*has more\.$' b '^all 2 bricks +[0-9]' $'/b1\r' '1 with b1' q \
+        -- "$KILN_BIN" --socket="$T/http" top
+done
 touch "$T/enough"
 wait "$load" || true
 
