@@ -93,3 +93,31 @@ t "the client works again" wait_for 60 "the client" touch "$T/mnt/again"
 kiln stop web >"$T/stopped"
 t "kiln stop tells how many clients were connected" grep -qx '1 client was connected; calls there fail until: kiln start web' "$T/stopped"
 umount "$T/mnt"
+
+# At a terminal, commands that harm are asked about: answered ANSWER QUESTION COMMAND...: types the answer.
+answered() {
+    local answer=$1 question=$2 status=0
+    shift 2
+    script -qec "timeout 60 $KILN $*" /dev/null <<<"$answer" >"$T/answered" || status=$?
+    grep -q "$question" "$T/answered" || { cat "$T/answered" >&2; return 99; }
+    return "$status"
+}
+refuses() {
+    local status=0
+    "$@" || status=$?
+    [[ $status == 1 ]]
+}
+bricks_of() {
+    kiln --json info web | grep -c "$T/b/web[12]\""
+}
+kiln start web >"$T/log/kiln.out"
+t "no to kiln remove-brick replica keeps the copies" refuses answered n 'will keep fewer copies.*(y/n)' remove-brick web replica 1 "$T/b/web2" force
+is "$(bricks_of)" 2 "both bricks are there"
+t "no to kiln stop keeps the volume started" refuses answered n 'will lose it. Stop? (y/n)' stop web
+t "yes to kiln remove-brick replica removes the brick" answered y 'will keep fewer copies.*(y/n)' remove-brick web replica 1 "$T/b/web2" force
+is "$(bricks_of)" 1 "one brick is left"
+t "yes to kiln stop stops the started volume" answered y 'will lose it. Stop? (y/n)' stop web
+t "no to kiln delete keeps the volume" refuses answered n 'Delete? (y/n)' delete web
+t "kiln knows the volume" kiln info web
+t "yes to kiln delete deletes the volume" answered y 'Delete? (y/n)' delete web
+says "there is no volume web" kiln info web
