@@ -174,7 +174,8 @@ squota_has_ahead(const struct posix_allotted *found)
 
 /* True if the file system may change the file's blocks without a change by a client. An unlinked file is
  * freed with its last fd; blocks beyond a file's end are freed when it is closed, or minutes later; index
- * blocks are allotted when it is written back. Under the lock. */
+ * blocks are allotted when it is written back. A file with holes may have blocks beyond its end, too: fewer
+ * than the holes lack, so its size does not show them. Under the lock. */
 static bool
 may_drift(const struct squota *q, const struct squota_inode *ctx, const struct posix_allotted *found)
 {
@@ -190,7 +191,7 @@ may_drift(const struct squota *q, const struct squota_inode *ctx, const struct p
         return true;
     if (age < WRITTEN_SECONDS && (bytes > LARGE || bytes < size || (is_short && bytes > SMALL)))
         return true;
-    return age < AHEAD_SECONDS && (squota_has_ahead(found) || (is_short && bytes > size));
+    return age < AHEAD_SECONDS && (squota_has_ahead(found) || (is_short && bytes != size));
 }
 
 /* Stats a queued object. Returns true if the object is off the queue; its reference is then the caller's. */
