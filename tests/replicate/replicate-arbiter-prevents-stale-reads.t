@@ -102,3 +102,22 @@ t "all three bricks are healed" wait_for 240 "heal" nothing_pending "${bricks[@]
 t "the data bricks are equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
 t_here "the volume is unmounted" mount_end "$mnt"
 mount_end "$T/mnt-2-kiln"
+
+# A mount empties a file while a brick is away, and dies before it takes its marks back. The good copy is shorter than the
+# stale one: stock's daemon does not heal such a file if it is dirty, too.
+arbiter_volume cut
+mount_kiln cut "$T/mnt-cut"
+head -c 5000 /dev/urandom >"$T/mnt-cut/file"
+sync -f "$T/mnt-cut"
+daemon_kill "${brick_daemon[${bricks[1]}]}"
+t "the file can be written while a brick is away" wait_for 240 "a write" bash -c "echo text >'$T/mnt-cut/other'"
+exec 7>"$T/mnt-cut/file" # as the mount does it: the hold lasts
+is "$(stat -c %s "${bricks[0]}/file")" 0 "the file is empty on the brick that is there"
+mount_kill "$T/mnt-cut"
+exec 7>&-
+is "$(work marks "${bricks[0]}" | grep ' file ' | grep -c dirty || true)" 0 "the file is accused on the other brick, and not dirty"
+daemon_start "${brick_daemon[${bricks[1]}]}"
+shd_start cut
+is_emptied() { [[ ! -s ${bricks[1]}/file ]]; }
+t "stock's daemon empties the file on the returned brick" wait_for 120 "the heal" is_emptied
+t "the last volume is healed" wait_for 120 "heal" nothing_pending "${bricks[@]}"

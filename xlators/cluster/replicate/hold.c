@@ -19,8 +19,10 @@
  * writes are answered long before the hold ends, and from dirty marks alone a healer would take the longest
  * copy. A child that gets the lock and fails in the dirty mark cannot be accused with that mark: then the
  * hold ends with its first writer, and its marks after, which accuse the child, come before the reply. For
- * data, a dirty mark beside an accusation does no harm: healers then also compare the unaccused copies,
- * because a write may be on some of these only. A child that goes down during the hold is accused before
+ * data, a dirty mark beside an accusation makes healers also compare the unaccused copies, because a write
+ * may be on some of these only. With one copy of the data left there is nothing to compare, and no dirty
+ * mark: stock's daemon never heals a file that is dirty and shorter on that copy than on the accused one, if
+ * the volume has an arbiter. A child that goes down during the hold is accused before
  * the write that it missed is answered; the dirty mark on that child's disk does not contradict the
  * accusation. If the hold changed nothing, the accusations are cleared with the dirty mark.
  *
@@ -161,7 +163,7 @@ hold_marks_after(struct op *op, struct hold *h)
         return h->why ? -h->why : -ENOTCONN;
     m.accused = h->has_changed ? op->r->all & ~good & ~h->accused : h->accused;
     m.about.count[CHANGE_DATA] = h->has_changed ? 1 : (uint32_t)-1;
-    m.dirty.count[CHANGE_DATA] = (uint32_t)-1;
+    m.dirty.count[CHANGE_DATA] = h->is_dirty ? (uint32_t)-1 : 0;
     if (h->has_changed)
         view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
     fan_insist(&f, op, good, marks_make, &m);
@@ -506,6 +508,15 @@ lock_and_mark_joined(struct op *op, struct hold *h, const struct lock_entity *e,
     return take_joined(op, h, &lock, &mark, err);
 }
 
+/* Returns whether a single copy of the data takes part, and the others are accused. */
+static bool
+is_lone_copy(const struct replicate *r, child_set takes_part)
+{
+    child_set keepers = r->arbiter >= 0 ? takes_part & ~CHILD(r->arbiter) : takes_part;
+
+    return takes_part != r->all && children_count(keepers) == 1;
+}
+
 static int
 lock_and_mark(struct op *op, struct hold *h)
 {
@@ -529,6 +540,8 @@ lock_and_mark(struct op *op, struct hold *h)
     }
     m.accused = op->r->all & ~h->locked;
     m.about.count[CHANGE_DATA] = 1;
+    h->is_dirty = !is_lone_copy(op->r, h->locked);
+    m.dirty.count[CHANGE_DATA] = h->is_dirty;
     if (fan_ask(&f, op, h->locked, marks_make, &m)) {
         h->failed = h->locked;
         return -ENOMEM;
@@ -549,6 +562,7 @@ hold_begin(const struct op *op, struct inode *inode, struct hold *h)
     uint64_t owner = (uint64_t)(uintptr_t)h;
 
     h->has_changed = false;
+    h->is_dirty = true;
     forget_writes(h);
     h->locked = h->failed = h->accused = h->readable = 0;
     h->why = 0;

@@ -135,6 +135,7 @@ struct hold {
     bool is_of_attributes; /* a lock on attributes; false: on a file's data, or on a folder's names */
     bool must_end;    /* admits no new writer; ends with the last one */
     bool has_changed; /* an operation has succeeded on at least one child */
+    bool is_dirty;    /* the marks include a dirty mark: see lock_and_mark() */
     bool is_unsynced; /* ... and the written bytes may not be on stable storage */
     bool is_one_append;                /* all writes since the last sync are contiguous */
     uint64_t append_start, append_end; /* range of these writes */
