@@ -103,8 +103,8 @@ t "the data bricks are equal" bricks_get_equal "${bricks[0]}" "${bricks[1]}"
 t_here "the volume is unmounted" mount_end "$mnt"
 mount_end "$T/mnt-2-kiln"
 
-# A mount empties a file while a brick is away, and dies before it takes its marks back. The good copy is shorter than the
-# stale one: stock's daemon does not heal such a file if it is dirty, too.
+# A mount empties a file while a brick is away, and dies. The good copy is shorter than the stale one: stock's daemon does not
+# heal such a file if it is dirty, too.
 arbiter_volume cut
 mount_kiln cut "$T/mnt-cut"
 head -c 5000 /dev/urandom >"$T/mnt-cut/file"

@@ -202,6 +202,54 @@ START_TEST(a_stale_copy_that_accuses_loses_no_change)
 }
 END_TEST
 
+/* ---- one copy of the data is left ------------------------------------------------------------ */
+
+static void
+lose_second_child(void)
+{
+    scene_child_down(1);
+}
+
+static void
+find_dirty_copies(const struct replica_change *c)
+{
+    for (unsigned i = 0; i < scene.count; i++) {
+        struct stored_object *o = store_find(&scene.store[i], c->marked);
+        const struct stored_xattr *x = o ? store_xattr(o, "trusted.afr.dirty") : NULL;
+        struct changelog dirty = {{0}};
+
+        if (x)
+            changelog_get(&dirty, x->bytes, x->len);
+        if (dirty.count[CHANGE_DATA])
+            finding_add("%s is dirty on c%u", c->marked, i);
+    }
+}
+
+/* Stock's daemon does not heal each file that is dirty and accuses the only other copy of the data. */
+START_TEST(a_lone_copy_is_never_dirty)
+{
+    static const struct replica_variant variant = {.before_act = lose_second_child};
+    const struct replica_change *c = &replica_changes[_i];
+
+    findings = 0;
+    for (size_t s = 0; s < REPLICA_SHAPES; s++) {
+        const struct replica_shape *shape = &replica_shapes[s];
+        bool is_lone = shape->count == 2 || shape->has_arbiter;
+
+        for (unsigned at = 0; is_lone && at < 24 && c->kind == CHANGE_DATA; at++) {
+            struct fault f = {.child = ANY_CHILD, .at = at, .kind = FAULT_CUT_AFTER};
+
+            snprintf(run_text, sizeof run_text, "%s, %s, c1 is down, mount dies after call %u", shape->name,
+                     c->name, at);
+            int ret = replica_change_run(shape, c, &variant, &f, 1);
+            find_dirty_copies(c);
+            replica_change_finish(shape, c, ret);
+        }
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -209,6 +257,7 @@ test_suite(void)
     TCase *t = tcase_create("faults");
 
     tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_lone_copy_is_never_dirty, 0, REPLICA_CHANGES);
     tcase_add_loop_test(t, one_fault_loses_no_change, 0, REPLICA_CHANGES);
     suite_add_tcase(s, t);
     t = tcase_create("two");
