@@ -2,10 +2,13 @@
 /* entry-create: create, mknod, mkdir, symlink, link: all calls that create names (spec: brick 3.9, 4.2, 4.3).
  *
  * A new object is built in this order, under the lock of its name:
- *   name (O_EXCL)  owner  stored keys  gfid2path  mdata  trusted.gfid  handle
+ *   file, symlink  name (O_EXCL)  owner  stored keys  gfid2path  mdata  trusted.gfid  handle
+ *   directory      name           owner  stored keys             mdata  handle        trusted.gfid
  * Without a gfid it does not count as an object: a lookup that meets it waits for the name's lock. If a step
- * fails, all steps before it are undone. A crash leaves a name without gfid, or a name with a gfid but
- * without a handle: lookup heals both.
+ * fails, all steps before it are undone. A crash leaves a name without gfid, or a file with a gfid but
+ * without a handle: lookup heals both. A directory never has a gfid without a handle: a healer that asked for
+ * the gfid would make a second directory, if other bricks have renamed the first one meanwhile. A handle that
+ * leads to a directory without its gfid is no object (ESTALE), and is replaced when the gfid is made anew.
  *
  * System calls, with the parent's mdata cached. Add a chown if the caller is not root, one for each stored
  * key, and two to open and close the directory (except the root; "stat parent" is then that of the opened
@@ -219,11 +222,10 @@ build_object(struct xlator *xl, const struct call_stack *stk, struct making *m)
     if (r < 0)
         return r;
     m->has_mdata = r > 0;
-    r = posix_obj_setxattr(m->obj, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
-    if (r < 0)
-        return r;
-    return S_ISDIR(m->mode) ? posix_handle_set_dir(posix_of(xl), &m->gfid, &e->parent->gfid, e->name)
-                            : posix_handle_link(&e->obj, &m->gfid);
+    r = S_ISDIR(m->mode) ? posix_handle_set_dir(posix_of(xl), &m->gfid, &e->parent->gfid, e->name) : 0;
+    if (r == 0)
+        r = posix_obj_setxattr(m->obj, POSIX_XATTR_GFID, &m->gfid, sizeof m->gfid, XATTR_CREATE);
+    return r < 0 || S_ISDIR(m->mode) ? r : posix_handle_link(&e->obj, &m->gfid);
 }
 
 /* Builds the object, or removes the name again. */
@@ -238,6 +240,8 @@ build_or_undo(struct xlator *xl, const struct call_stack *stk, struct making *m)
         return 0;
     }
     int undone = posix_obj_unlink(&e->obj, S_ISDIR(m->mode) ? AT_REMOVEDIR : 0);
+    if (undone == 0 && S_ISDIR(m->mode))
+        undone = posix_handle_drop_dir(posix_of(xl), &m->gfid, &e->parent->gfid, e->name);
     if (undone < 0)
         log_event(LOG_ERROR, xl, "posix-create-undo", "%s/%s was half made (%s) and cannot be removed: %s",
                   GFID(&e->parent->gfid), e->name, strerror(-r), strerror(-undone));
