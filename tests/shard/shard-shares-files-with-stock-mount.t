@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 #
 # kiln-mount and stock's client use the same files in blocks of 4 MB: each reads the other's writes, in turns and side by
-# side, on kilnd's bricks and on stock's. Each of them removes the blocks of files that the other has made, and finishes the
+# side, on kilnd's bricks and on stock's, from the first small file on. Each of them removes the blocks of files that the other has made, and finishes the
 # removals that the other has begun.
 # Covers: xlators/features/shard
 
@@ -30,6 +30,12 @@ for kind in kiln stock; do
     volume_assign "$vol" "$kind"
     volume_start "$vol"
     mount_kiln "$vol" "$kiln" --attribute-timeout=0 --entry-timeout=0
+    # Stock's clients read zeros while the volume has no folder /.shard.
+    mount_volume "$vol" "$stock-first" utime --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable
+    echo small >"$kiln/small"
+    is "$(tr '\0' z <"$stock-first/small")" small "$kind bricks: stock's client reads the first small file of the volume"
+    mount_end "$stock-first"
+    rm "$kiln/small"
     t "$kind bricks: kiln-mount changes a file" python3 "$work" model 3 40 "$T/plain" "$kiln/k"
     mount_volume "$vol" "$stock" utime --attribute-timeout=0 --entry-timeout=0 --direct-io-mode=enable
     t "$kind bricks: stock's client reads the file" python3 "$work" compare "$T/plain" "$stock/k"

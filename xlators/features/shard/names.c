@@ -160,12 +160,28 @@ shard_is_new(const struct call_stack *stk)
            a->ctime == c->ctime_sec && a->ctime_nsec == c->ctime_nsec && !a->size;
 }
 
+/* Stock's clients read zeros from every file, also from a single block, while the volume has no /.shard. So
+ * the first file of a mount makes the folder before its CREATE is answered; if that fails, the next file
+ * does. */
+static bool
+shard_has_folder(struct shard *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool has = s->dir || s->is_subdir;
+    pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
 /* The file was perhaps there before. */
 static xl_verdict
 shard_created_go(struct xlator *xl, struct call_stack *stk)
 {
     struct shard_op o = shard_op_of(xl, stk);
     bool truncates = stk->call.flags & O_TRUNC;
+    struct inode *folder;
+
+    if (!shard_has_folder(o.s) && !shard_dir(&o, true, &folder))
+        inode_unref(folder);
 
     o.fd = stk->reply.fd;
     o.base = o.fd->inode;
@@ -189,7 +205,7 @@ shard_created(struct frame *f, struct call_stack *stk)
     stk->call.flags = (uint32_t)f->local.u64[SHARD_OF_FLAGS];
     if (stk->reply.op_ret < 0 || !stk->reply.fd)
         return XL_PASS;
-    if (!fop_create_is_exclusive(&stk->call) && !shard_is_new(stk))
+    if (!shard_has_folder(s) || (!fop_create_is_exclusive(&stk->call) && !shard_is_new(stk)))
         return coro_fop(f->xl, stk, shard_created_go);
     return shard_file_new(s, stk->reply.fd->inode, f->local.u64[SHARD_OF_BLOCK_SIZE], &stk->reply.stat)
                ? XL_PASS
