@@ -94,11 +94,12 @@ kiln stop web >"$T/stopped"
 t "kiln stop tells how many clients were connected" grep -qx '1 client was connected; calls there fail until: kiln start web' "$T/stopped"
 umount "$T/mnt"
 
-# At a terminal, commands that harm are asked about: answered ANSWER QUESTION COMMAND...: types the answer.
+# At a terminal, commands that harm are asked about: answered ANSWER QUESTION COMMAND...: types the answer. The time limit is around
+# the terminal: inside, a shell that forks (dash) would make timeout a process of the background, which may not read the terminal.
 answered() {
     local answer=$1 question=$2 status=0
     shift 2
-    script -qec "timeout 60 $KILN $*" /dev/null <<<"$answer" >"$T/answered" || status=$?
+    SHELL=/bin/sh timeout 60 script -qec "$KILN $*" /dev/null <<<"$answer" >"$T/answered" || status=$?
     grep -q "$question" "$T/answered" || { cat "$T/answered" >&2; return 99; }
     return "$status"
 }
