@@ -2,6 +2,7 @@
 kilnd_SOURCES += \
 	daemon/daemon.c \
 	daemon/daemon.h \
+	daemon/http-answer.c \
 	daemon/http-library.c \
 	daemon/http-library.h \
 	daemon/http.c \
@@ -20,7 +21,7 @@ check_PROGRAMS += daemon/test-statedump-options
 daemon_test_statedump_options_SOURCES = daemon/test-statedump-options.c daemon/statedump-options.c
 daemon_test_statedump_options_LDADD = $(TEST_LIBS)
 check_PROGRAMS += daemon/test-http
-daemon_test_http_SOURCES = daemon/test-http.c daemon/http.c daemon/http-library.c
+daemon_test_http_SOURCES = daemon/test-http.c daemon/http.c daemon/http-answer.c daemon/http-library.c
 daemon_test_http_LDADD = $(TEST_LIBS)
 check_PROGRAMS += daemon/test-notify
 daemon_test_notify_SOURCES = daemon/test-notify.c daemon/notify.c
