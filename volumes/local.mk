@@ -33,6 +33,9 @@ VOLUME_SOURCES = $(VOLUME_STATE_SOURCES) \
 	volumes/volumes.c \
 	volumes/volumes-bricks.c \
 	volumes/volumes-coming.c \
+	volumes/volumes-create.c \
+	volumes/volumes-paths.c \
+	volumes/volumes-set.c \
 	volumes/volumes.h \
 	volumes/volumes-internal.h
 kilnd_SOURCES += $(VOLUME_SOURCES) \

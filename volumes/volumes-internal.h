@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The list of volumes (volumes.c) and its operations share these declarations. */
+/* The list of volumes (volumes.c) and its operations share these declarations:
+ *
+ *     volumes-create.c   create, adopt                     volumes-paths.c   paths that clash
+ *     volumes-set.c      options, other small changes      volumes-coming.c  new bricks, a host of a store
+ *     volumes-bricks.c   add, remove and replace bricks    volumes-take.c    follow the store
+ *
+ * volumes.c has the list, start, stop, delete, and the questions. */
 #ifndef KILN_VOLUMES_VOLUMES_INTERNAL_H
 #define KILN_VOLUMES_VOLUMES_INTERNAL_H
 
@@ -19,13 +25,23 @@ struct entry {
 /* Claims the volume for the caller until release. Returns NULL with *why on failure. */
 struct entry *volumes_claim(const char *name, struct problem *why);
 void volumes_release(struct entry *e);
-/* Replaces the volume by `v`, which is consumed, and then notifies followers. */
+/* Adds the volume to the list as a claimed entry, which reserves its name and paths. NULL with *why. */
+struct entry *volumes_reserve(struct volume *v, struct problem *why);
+/* Removes a claimed entry from the list and frees it. */
+void volumes_forget(struct entry *e);
+/* Replaces the volume by `v`, which is consumed. */
+void volumes_replace(struct entry *e, struct volume *v);
+/* The same, and then notifies followers. */
 void volumes_become(struct entry *e, struct volume *v);
 /* Reserves the paths of `next`, which stays the caller's, until this is called with NULL. Returns 0, or
  * -EINVAL or -EEXIST with *why if another volume has some of them. */
 int volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem *why);
-/* Saves to disk; after a failure restores `old`. */
+/* Saves to disk; after a failure restores `old` (may be NULL). */
 int volumes_save(const struct volume *fresh, const struct volume *old, struct problem *why);
+/* Removes the saved volume. */
+int volumes_unsave(const char *name, struct problem *why);
+/* Undoes the first `count` bricks of a volume of the status CREATING, then its saved state. Logs failures. */
+void volumes_unmake(const struct volume *v, unsigned count);
 /* Waits while another operation has the volume. Returns NULL if there is no such volume. */
 struct entry *volumes_claim_waiting(const char *name);
 void volumes_tell_changed(const char *name);

@@ -104,9 +104,8 @@ volumes_claim_waiting(const char *name)
     return e;
 }
 
-/* Removes a claimed entry from the list and frees it. */
-static void
-forget(struct entry *e)
+void
+volumes_forget(struct entry *e)
 {
     pthread_mutex_lock(&lock);
     cds_list_del(&e->link);
@@ -116,9 +115,8 @@ forget(struct entry *e)
     free(e);
 }
 
-/* Replaces the volume by `v`, which is consumed. */
-static void
-entry_replace(struct entry *e, struct volume *v)
+void
+volumes_replace(struct entry *e, struct volume *v)
 {
     pthread_mutex_lock(&lock);
     struct volume *old = e->now;
@@ -141,6 +139,12 @@ volumes_save(const struct volume *fresh, const struct volume *old, struct proble
     return err;
 }
 
+int
+volumes_unsave(const char *name, struct problem *why)
+{
+    return state_dir_remove(state, name, why);
+}
+
 void
 volumes_tell_changed(const char *name)
 {
@@ -151,7 +155,7 @@ volumes_tell_changed(const char *name)
 void
 volumes_become(struct entry *e, struct volume *v)
 {
-    entry_replace(e, v);
+    volumes_replace(e, v);
     volumes_tell_changed(v->name);
 }
 
@@ -161,89 +165,7 @@ volumes_prepare(struct volfile *file, char *error, size_t error_size)
     return hooks.prepare ? hooks.prepare(file, error, error_size) : 0;
 }
 
-/* ---- create ---------------------------------------------------------------------------------- */
-
-/* Tells whether one path equals the other or lies below it, on the same machine. */
-static bool
-bricks_meet(const struct volume_brick *one, const struct volume_brick *other)
-{
-    const char *a = one->path, *b = other->path;
-    size_t n = strlen(a), m = strlen(b), least = n < m ? n : m;
-
-    return brick_host_is_same(one, other) && strncmp(a, b, least) == 0 &&
-           (n == m || (n < m ? b[n] : a[m]) == '/');
-}
-
-struct mount_point {
-    const char *name, *dir; /* of the volume to mount; where */
-    struct problem *why;
-};
-
-static void
-check_mount_point(const struct volume *v, void *arg)
-{
-    const struct mount_point *m = arg;
-    struct volume_brick dir = {.path = (char *)m->dir};
-
-    for (unsigned i = 0; i < v->brick_count && !m->why->err; i++) {
-        if (!brick_host_is_here(&v->bricks[i]))
-            continue;
-        dir.host = v->bricks[i].host;
-        if (!bricks_meet(&v->bricks[i], &dir))
-            continue;
-        problem_set(m->why, -EBUSY, "a mount on %s would hide the brick %s of volume %s", m->dir,
-                    v->bricks[i].path, v->name);
-        problem_expected(m->why, "a folder that neither is a brick, nor lies in one, nor contains one");
-        problem_type(m->why, "mkdir -p /mnt/%s && kiln mount %s /mnt/%s", m->name, m->name, m->name);
-    }
-}
-
-int
-volumes_check_mount_point(const char *name, const char *dir, struct problem *why)
-{
-    struct mount_point m = {name, dir, why};
-
-    why->err = 0;
-    volumes_each(check_mount_point, &m);
-    return why->err;
-}
-
-int
-volumes_check_own_paths(const struct volume *v, struct problem *why)
-{
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        for (unsigned k = 0; k < i; k++) {
-            if (!bricks_meet(&v->bricks[i], &v->bricks[k]))
-                continue;
-            const char *host = v->bricks[i].host, *colon = *host ? ":" : "";
-            if (strcmp(v->bricks[i].path, v->bricks[k].path) == 0)
-                problem_set(why, -EINVAL, "volume %s would have the brick %s%s%s twice", v->name, host, colon,
-                            v->bricks[i].path);
-            else
-                problem_set(why, -EINVAL, "brick %s%s%s and brick %s%s%s overlap: one lies in the other",
-                            host, colon, v->bricks[k].path, host, colon, v->bricks[i].path);
-            problem_expected(why, "a folder of its own for each brick");
-            return why->err;
-        }
-    }
-    return 0;
-}
-
-int
-volumes_compare_paths(const struct volume *v, const struct volume *other, struct problem *why)
-{
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        for (unsigned k = 0; k < other->brick_count; k++) {
-            if (!bricks_meet(&v->bricks[i], &other->bricks[k]))
-                continue;
-            problem_set(why, -EEXIST, "%s cannot become a brick: volume %s has its brick %s",
-                        v->bricks[i].path, other->name, other->bricks[k].path);
-            problem_expected(why, "a folder that no volume uses");
-            return why->err;
-        }
-    }
-    return 0;
-}
+/* ---- reserved names and paths ---------------------------------------------------------------- */
 
 /* Checks all volumes except `own`. */
 static int
@@ -283,9 +205,8 @@ volumes_reserve_paths(struct entry *e, const struct volume *next, struct problem
     return err;
 }
 
-/* Adds the volume to the list as a claimed entry, which reserves its name and paths. */
-static struct entry *
-reserve(struct volume *v, struct problem *why)
+struct entry *
+volumes_reserve(struct volume *v, struct problem *why)
 {
     struct entry *e = calloc(1, sizeof *e);
 
@@ -305,124 +226,6 @@ reserve(struct volume *v, struct problem *why)
     return NULL;
 }
 
-/* Checks only, without changes. */
-static int
-check_brick_places(struct volume *v, struct problem *why)
-{
-    for (unsigned i = 0; i < v->brick_count; i++) {
-        bool is_missing;
-
-        if (!brick_host_is_here(&v->bricks[i]))
-            continue;
-        if (brick_place_check(v->bricks[i].path, &is_missing, why))
-            return why->err;
-        v->bricks[i].made = is_missing;
-    }
-    return brick_jobs_check(v, hooks.prepare, why);
-}
-
-static void
-unmake(const struct volume *v, unsigned count)
-{
-    struct problem why;
-    bool is_clean = true;
-
-    while (count-- > 0) {
-        if (brick_host_is_here(&v->bricks[count]) && brick_place_unmake(v, &v->bricks[count], &why)) {
-            log_event(LOG_ERROR, NULL, "volume-undo", "volume %s: %s; the next start tries again", v->name,
-                      why.wrong);
-            is_clean = false;
-        }
-    }
-    /* The definition still lists the bricks to undo. */
-    if (is_clean && state_dir_remove(state, v->name, &why))
-        log_event(LOG_ERROR, NULL, "volume-undo-state",
-                  "volume %s was not created, but its definition stays: %s", v->name, why.wrong);
-}
-
-/* `is_whole`: all bricks of the volume are here, so it is created with them. */
-static int
-make_brick_folders(struct volume *v, bool is_whole, struct problem *why)
-{
-    unsigned made = 0;
-
-    v->status = VOLUME_CREATING;
-    if (state_dir_save(state, v, NULL, why))
-        return why->err;
-    while (made < v->brick_count && (!brick_host_is_here(&v->bricks[made]) ||
-                                     brick_place_make(v, &v->bricks[made], why) == 0))
-        made++;
-    if (made == v->brick_count && !is_whole)
-        return 0;
-    if (made == v->brick_count) {
-        v->status = VOLUME_CREATED; /* no other thread reads it: the entry is busy, and was CREATING */
-        if (state_dir_save(state, v, NULL, why) == 0)
-            return 0;
-        v->status = VOLUME_CREATING;
-    }
-    unmake(v, made);
-    return why->err;
-}
-
-/* Consumes `v`. */
-static int
-create_volume(struct volume *v, bool is_whole, struct problem *why)
-{
-    struct volume *fresh = NULL;
-
-    why->err = 0;
-    struct entry *e = volumes_check_own_paths(v, why) ? NULL : reserve(v, why);
-    if (!e) {
-        volume_free(v);
-        return why->err;
-    }
-    /* A volume in the list is constant, so a copy is changed. */
-    if (!(fresh = volume_copy(v)))
-        problem_no_memory(why);
-    if (!fresh || check_brick_places(fresh, why) || make_brick_folders(fresh, is_whole, why)) {
-        volume_free(fresh);
-        forget(e);
-        return why->err;
-    }
-    if (is_whole)
-        log_event(LOG_INFO, NULL, "volume-created", "volume %s of %u bricks", fresh->name,
-                  fresh->brick_count);
-    entry_replace(e, fresh);
-    volumes_release(e);
-    return 0;
-}
-
-int
-volumes_create(struct volume *v, struct problem *why)
-{
-    return create_volume(v, true, why);
-}
-
-int
-volumes_make_here(struct volume *v, struct problem *why)
-{
-    return create_volume(v, false, why);
-}
-
-int
-volumes_adopt(struct volume *v, struct problem *why)
-{
-    struct entry *e = volumes_check_own_paths(v, why) ? NULL : reserve(v, why);
-
-    if (!e) {
-        volume_free(v);
-        return why->err;
-    }
-    int err = state_dir_save(state, v, NULL, why);
-    if (err) {
-        forget(e);
-        return err;
-    }
-    log_event(LOG_INFO, NULL, "volume-adopted", "volume %s of %u bricks", v->name, v->brick_count);
-    volumes_release(e);
-    return 0;
-}
-
 /* ---- start and stop -------------------------------------------------------------------------- */
 
 static int
@@ -437,7 +240,7 @@ set_status(struct entry *e, enum volume_status status, struct problem *why)
         volume_free(fresh);
         return why->err;
     }
-    entry_replace(e, fresh);
+    volumes_replace(e, fresh);
     return 0;
 }
 
@@ -526,178 +329,8 @@ volumes_delete(const char *name, struct problem *why)
     } else if (state_dir_remove(state, name, why) == 0) {
         log_event(LOG_INFO, NULL, "volume-deleted", "volume %s; its bricks' folders stay", name);
         volumes_tell_changed(name); /* a stopped volume has no self-heal daemon */
-        forget(e);
+        volumes_forget(e);
         return 0;
-    }
-    volumes_release(e);
-    return why->err;
-}
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-/* True if the options of TLS of the bricks differ: these count when a brick starts. */
-bool
-volumes_change_tls(const struct volume *a, const struct volume *b)
-{
-    static const char prefix[] = "transport.socket.ssl-";
-    const struct volume_key *k;
-
-    for (unsigned i = 0; (k = volume_keys(i)); i++)
-        if (k->side == SIDE_BRICK && strncmp(k->check.key, prefix, sizeof prefix - 1) == 0 &&
-            strcmp(volume_option_value(a, k->key), volume_option_value(b, k->key)) != 0)
-            return true;
-    return false;
-}
-
-/* Attaches the bricks of `fresh` in the place of the bricks of `old`. Clients lose their connections and
- * connect again. After a failure the bricks of `old` serve. A death of kilnd between the two steps leaves
- * the saved volume, which the next start of kilnd serves. */
-static int
-restart_bricks(const struct volume *fresh, const struct volume *old, struct problem *why)
-{
-    struct problem ignored;
-
-    brick_jobs_detach(old, NULL);
-    int err = brick_jobs_attach(fresh, NULL, hooks.prepare, false, why);
-    if (err)
-        (void)brick_jobs_attach(old, NULL, hooks.prepare, true, &ignored);
-    return err;
-}
-
-/* Replaces the volume by `fresh`, which is consumed, on the bricks first. */
-static int
-entry_become(struct entry *e, struct volume *fresh, struct problem *why)
-{
-    const bool is_started = e->now->status == VOLUME_STARTED;
-    const bool restarts = is_started && volumes_change_tls(e->now, fresh);
-    struct problem ignored;
-    int err = brick_jobs_check(fresh, hooks.prepare, why);
-
-    if (!err && is_started)
-        err = restarts ? restart_bricks(fresh, e->now, why)
-                       : brick_jobs_reconfigure(fresh, e->now, hooks.prepare, why);
-    if (!err && (err = volumes_save(fresh, e->now, why)) && is_started) {
-        if (restarts)
-            (void)restart_bricks(e->now, fresh, &ignored);
-        else
-            brick_jobs_revert(e->now, hooks.prepare);
-    }
-    if (err) {
-        volume_free(fresh);
-        return err;
-    }
-    entry_replace(e, fresh);
-    volumes_tell_changed(e->now->name);
-    return 0;
-}
-
-int
-volumes_check(const struct volume *v, struct problem *why)
-{
-    return brick_jobs_check(v, hooks.prepare, why);
-}
-
-int
-volumes_put_options(struct volume *v, const json_t *options, struct problem *why)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)options, key, value)
-    {
-        const char *text = json_string_value(value);
-
-        if (!text)
-            return problem_set(why, -EINVAL, "the value of %.200s is no text", key);
-        if (volume_option_check(v, key, text, why))
-            return why->err;
-        if (v->option_count >= VOLUME_OPTIONS_MAX)
-            return problem_set(why, -E2BIG, "volume %s has %d options already", v->name, VOLUME_OPTIONS_MAX);
-        if (volume_set_option(v, key, text))
-            return problem_no_memory(why);
-    }
-    return 0;
-}
-
-int
-volumes_set(const char *name, const json_t *options, struct problem *why)
-{
-    struct entry *e = volumes_claim(name, why);
-
-    if (!e)
-        return why->err;
-    struct volume *fresh = volume_copy(e->now);
-    if (!fresh) {
-        problem_no_memory(why);
-    } else if (volumes_put_options(fresh, options, why)) {
-        volume_free(fresh);
-    } else if (entry_become(e, fresh, why) == 0) {
-        log_event(LOG_INFO, NULL, "volume-set", "volume %s: options set: %zu", name,
-                  json_object_size(options));
-    }
-    volumes_release(e);
-    return why->err;
-}
-
-int
-volumes_change(const char *name, int (*fn)(struct volume *fresh, void *arg, struct problem *why),
-               void *arg, struct problem *why)
-{
-    struct entry *e = volumes_claim(name, why);
-
-    if (!e)
-        return why->err;
-    struct volume *fresh = volume_copy(e->now);
-    if (!fresh)
-        problem_no_memory(why);
-    else if (fn(fresh, arg, why))
-        volume_free(fresh);
-    else
-        (void)entry_become(e, fresh, why);
-    volumes_release(e);
-    return why->err;
-}
-
-int
-volumes_drop_options(struct volume *v, const char *key, unsigned *count, struct problem *why)
-{
-    *count = 0;
-    if (strcmp(key, "all") == 0) {
-        while (v->option_count > 0)
-            *count += volume_unset_option(v, v->options[v->option_count - 1].key);
-        return volume_options_of_new(v) ? problem_no_memory(why) : 0;
-    }
-    if (volume_unset_option(v, key)) {
-        *count = 1;
-        return 0;
-    }
-    if (!volume_key_find(key)) {
-        const char *like = volume_key_like(key);
-
-        problem_set(why, -ENOENT, "there is no option '%.200s'", key);
-        if (like)
-            problem_expected(why, "did you mean %s?", like);
-    } else {
-        problem_set(why, -ENODATA, "option %s of volume %s is not set", key, v->name);
-    }
-    problem_type(why, "kiln volume info %s", v->name);
-    return why->err;
-}
-
-int
-volumes_reset(const char *name, const char *key, unsigned *count, struct problem *why)
-{
-    struct entry *e = volumes_claim(name, why);
-
-    if (!e)
-        return why->err;
-    struct volume *fresh = volume_copy(e->now);
-    if (!fresh) {
-        problem_no_memory(why);
-    } else if (volumes_drop_options(fresh, key, count, why)) {
-        volume_free(fresh);
-    } else if (entry_become(e, fresh, why) == 0) {
-        log_event(LOG_INFO, NULL, "volume-reset", "volume %s: %u options", name, *count);
     }
     volumes_release(e);
     return why->err;
@@ -749,15 +382,15 @@ int
 volumes_drop(struct entry *e, struct problem *why)
 {
     if (e->now->status == VOLUME_CREATING) {
-        unmake(e->now, e->now->brick_count);
-        forget(e);
+        volumes_unmake(e->now, e->now->brick_count);
+        volumes_forget(e);
         return 0;
     }
     char name[VOLUME_NAME_MAX + 1];
     int err = state_dir_remove(state, e->now->name, why);
 
     snprintf(name, sizeof name, "%s", e->now->name);
-    forget(e);
+    volumes_forget(e);
     volumes_tell_changed(name);
     return err;
 }
@@ -900,7 +533,7 @@ add_loaded_volume(struct volume *v, void *arg, struct problem *why)
     struct entry *e;
 
     (void)arg;
-    if (volumes_check_own_paths(v, why) || !(e = reserve(v, why))) {
+    if (volumes_check_own_paths(v, why) || !(e = volumes_reserve(v, why))) {
         volume_free(v);
         return why->err;
     }
@@ -937,7 +570,7 @@ undo_coming(struct entry *e)
     if (err)
         volume_free(fresh);
     else
-        entry_replace(e, fresh);
+        volumes_replace(e, fresh);
 }
 
 /* Runs before other threads read the list. */
@@ -954,8 +587,8 @@ undo_half_made(void)
         }
         log_event(LOG_WARNING, NULL, "volume-half-made",
                   "volume %s was being created when the daemon ended: undone", e->now->name);
-        unmake(e->now, e->now->brick_count);
-        forget(e);
+        volumes_unmake(e->now, e->now->brick_count);
+        volumes_forget(e);
     }
 }
 
@@ -1002,7 +635,7 @@ volumes_close(void)
     struct entry *e, *next;
 
     cds_list_for_each_entry_safe(e, next, &entries, link)
-        forget(e);
+        volumes_forget(e);
     state_dir_close(state);
     state = NULL;
 }

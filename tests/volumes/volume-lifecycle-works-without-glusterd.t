@@ -4,7 +4,7 @@
 # kilnd keeps volumes without glusterd: `kiln` creates, starts, configures, stops and deletes volumes. The stock
 # client mounts the volumes by name and gets changed options. After SIGKILL every acknowledged change is still
 # present.
-# Covers: volumes/volumes.c, volumes/verbs/verbs-change.c, volumes/volfile-server.c, cli/volume.c
+# Covers: volumes/volumes.c, volumes/volumes-create.c, volumes/verbs/verbs-change.c, volumes/volfile-server.c, cli/volume.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

@@ -3,7 +3,7 @@
 #
 # A command that cannot be carried out is refused with a message that says why, and changes neither the state
 # directory nor a brick's directory.
-# Covers: volumes/verbs/verbs-change.c, volumes/volumes.c, volumes/problem.c
+# Covers: volumes/verbs/verbs-change.c, volumes/volumes-paths.c, volumes/volumes-set.c, volumes/problem.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 

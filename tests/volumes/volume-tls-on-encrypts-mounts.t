@@ -4,7 +4,7 @@
 # `kiln tls init` makes certificates, and `kiln volume set NAME tls on` encrypts a started volume: an open Kiln mount
 # goes on with its files, new mounts of both kinds use TLS, another volume stays plain, and heal info answers. The port
 # refuses old versions and weak suites. `tls off` returns the volume to plain connections.
-# Covers: cli/tls.c, volumes/volumes.c, mount/volume.c, xlators/protocol/server/door.c
+# Covers: cli/tls.c, volumes/volumes-set.c, mount/volume.c, xlators/protocol/server/door.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
