@@ -119,7 +119,7 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
 {
     child_set children = w->children;
     struct transaction t = {
-        .op = op, .what = CHANGE_DATA, .locked = children, .readable = w->readable};
+        .op = op, .copies = {.what = CHANGE_DATA, .locked = children, .readable = w->readable}};
     struct fan f;
     int err = fan_ask(&f, op, children, c->call, NULL);
 
@@ -130,13 +130,13 @@ change_held(struct op *op, const struct data_change *c, const struct writer *w, 
     if (c->is_write)
         count_arbiter(op, &f);
     err = transaction_judge(&t, &f, c->is_write ? is_short_write : NULL);
-    child_set good = f.good & ~t.failed;
+    child_set good = f.good & ~t.copies.failed;
 
     *outcome = (struct hold_outcome){
-        .failed = t.failed | w->unrecorded,
-        .why = t.why,
+        .failed = t.copies.failed | w->unrecorded,
+        .why = t.copies.why,
         .has_changed = fan_done(&f),
-        .empties = c->empties && f.good == children && !t.failed,
+        .empties = c->empties && f.good == children && !t.copies.failed,
         .may_wait = c->is_write || c->is_sync || (c->empties && (op->file || w->has_fd))};
     if (t.is_in_vain)
         outcome->failed |= children;

@@ -92,7 +92,7 @@ mark_new(struct op *op, struct transaction *t, struct inode *inode, child_set go
     struct fan f;
 
     fan_insist(&f, op, good, marks_make, &m);
-    t->failed |= f.sent & ~fan_done(&f);
+    t->copies.failed |= f.sent & ~fan_done(&f);
     fan_end(&f);
 }
 
@@ -113,7 +113,7 @@ best_child(struct op *op, child_set good)
 static int
 take_entry_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t generation)
 {
-    child_set good = f->good & ~t->failed, done = fan_done(f) & ~t->failed;
+    child_set good = f->good & ~t->copies.failed, done = fan_done(f) & ~t->copies.failed;
     struct inode *inode = made_inode(op, f, good);
     child_set missing = op->r->all & ~done;
     int err = fan_take(f, op, best_child(op, good));
@@ -214,7 +214,8 @@ change_entry_sharing(struct op *op, struct repl_inode *ri, struct inode *dir, st
     mark(&t, op);
     err = transaction_begin_held(&t, w->children);
     transaction_end(&t, err ? err : change_entry(op, &t));
-    (void)hold_leave(op, &ri->hold, w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+    const struct hold_outcome o = {.failed = t.copies.failed, .may_wait = true};
+    (void)hold_leave(op, &ri->hold, w, &o, false);
 }
 
 static bool
@@ -421,7 +422,8 @@ rmdir_sharing(struct op *op, struct repl_inode *ri, struct inode *known)
     } else {
         locks_drop_one(op, &t.entity[0], has);
     }
-    (void)hold_leave(op, &ri->hold, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = goes}, false);
+    const struct hold_outcome o = {.failed = t.copies.failed, .may_wait = goes};
+    (void)hold_leave(op, &ri->hold, &w, &o, false);
     return goes;
 }
 

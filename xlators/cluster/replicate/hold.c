@@ -144,32 +144,24 @@ sync_data(struct op *op, struct hold *h)
 {
     struct fan f;
 
-    fan_insist(&f, op, h->locked & ~h->failed, sync_make, NULL);
-    h->failed |= f.sent & ~fan_done(&f);
+    fan_insist(&f, op, copies_left(&h->copies), sync_make, NULL);
+    h->copies.failed |= f.sent & ~fan_done(&f);
     fan_end(&f);
 }
 
+/* If too few or only stale copies are left, these must not accuse others: their dirty marks stay. */
 static int
 hold_marks_after(struct op *op, struct hold *h)
 {
-    child_set good = h->locked & ~h->failed;
+    child_set left = copies_left(&h->copies);
     struct marks m = {.inode = h->inode, .file = h->file};
     struct fan f;
 
-    if (!good)
-        return h->why ? -h->why : -ENOTCONN;
-    if (h->has_changed && !(op_has_quorum(op, good) && good & h->readable))
-        /* too few or only stale copies are left, and must not accuse others: their dirty marks stay */
-        return h->why ? -h->why : -ENOTCONN;
-    m.accused = h->has_changed ? op->r->all & ~good & ~h->accused : h->accused;
-    m.about.count[CHANGE_DATA] = h->has_changed ? 1 : (uint32_t)-1;
+    if (!left || (h->has_changed && !copies_suffice(op, &h->copies, left)))
+        return copies_errno(&h->copies);
+    copies_accuse_after(op->r, &h->copies, h->has_changed, &m);
     m.dirty.count[CHANGE_DATA] = h->is_dirty ? (uint32_t)-1 : 0;
-    if (h->has_changed)
-        view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
-    fan_insist(&f, op, good, marks_make, &m);
-    int err = op_has_quorum(op, fan_done(&f)) ? 0 : -ENOTCONN;
-    if (err && fan_errno(&f))
-        err = -fan_errno(&f);
+    int err = copies_mark_after(op, &h->copies, &m, h->has_changed, &f);
     fan_end(&f);
     return err;
 }
@@ -214,7 +206,7 @@ entity_of(const struct hold *h)
 static bool
 is_one_append(const struct replicate *r, const struct hold *h)
 {
-    child_set keepers = h->locked & ~h->failed;
+    child_set keepers = copies_left(&h->copies);
 
     if (r->arbiter >= 0)
         keepers &= ~CHILD(r->arbiter);
@@ -225,8 +217,8 @@ is_one_append(const struct replicate *r, const struct hold *h)
 static bool
 ends_alike(const struct replicate *r, const struct hold *h)
 {
-    return is_of_data(h) && h->locked == r->all && !h->failed && !h->accused &&
-           fan_takes_joined(r->xl, h->locked);
+    return is_of_data(h) && h->copies.locked == r->all && !h->copies.failed && !h->copies.accused &&
+           fan_takes_joined(r->xl, h->copies.locked);
 }
 
 /* Clears the dirty mark and unlocks, in one message to each child. A file that is closed here is closed there
@@ -241,7 +233,7 @@ unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
 
     fan_begin(&mark);
     fan_begin(&unlock);
-    for_each_child (i, h->locked) {
+    for_each_child (i, h->copies.locked) {
         const struct fan_step steps[] = {{&mark, marks_call(op, i, &m), false},
                                          {&unlock, lock_drop_make(op, i, e), true}};
 
@@ -251,7 +243,7 @@ unmark_joined(struct op *op, const struct hold *h, const struct lock_entity *e)
     }
     fan_wait(&mark);
     fan_wait(&unlock);
-    child_set done = fan_done(&mark), unmarked = mark.unsent, left = h->locked & ~fan_done(&unlock);
+    child_set done = fan_done(&mark), unmarked = mark.unsent, left = h->copies.locked & ~fan_done(&unlock);
     int err = fan_errno(&mark);
 
     fan_end(&mark);
@@ -281,7 +273,7 @@ mark_and_unlock(struct replicate *r, struct hold *h)
     if (ends_alike(r, h))
         return unmark_joined(&op, h, &e);
     int err = is_of_data(h) ? hold_marks_after(&op, h) : 0;
-    locks_drop_one(&op, &e, h->locked);
+    locks_drop_one(&op, &e, h->copies.locked);
     return err;
 }
 
@@ -326,10 +318,10 @@ admit_writer(struct hold *h, struct writer *w)
         h->append_end = w->end;
     }
     w->append_start = h->append_start;
-    w->has_fd = h->file && !(h->locked & ~repl_fd_open(h->file));
-    w->children = h->locked & ~h->failed;
-    w->unrecorded = h->locked & h->failed;
-    w->readable = h->readable;
+    w->has_fd = h->file && !(h->copies.locked & ~repl_fd_open(h->file));
+    w->children = copies_left(&h->copies);
+    w->unrecorded = h->copies.locked & h->copies.failed;
+    w->readable = h->copies.readable;
     cds_list_add_tail(&w->link, &h->writers);
 }
 
@@ -430,33 +422,34 @@ hold_set_free(struct hold *h, int err)
         graph_unpin(graph);
 }
 
-/* Checks whether the locked and marked copies are good enough to write to. */
+/* Checks whether the locked and marked copies are good enough to write to, by the counters in the replies to
+ * the marks. */
 static int
-check_marked(const struct op *op, struct hold *h, const struct fan *f)
+check_marked(const struct op *op, struct copies *c, const struct fan *f)
 {
     struct replica replicas[REPLICAS_MAX];
-    child_set good = h->locked & ~h->failed;
+    child_set left = copies_left(c), arbiter = op->r->arbiter >= 0 ? CHILD(op->r->arbiter) : 0;
 
-    if (!op_has_quorum(op, good))
-        return fan_errno(f) ? -fan_errno(f) : -ENOTCONN;
+    if (!op_has_quorum(op, left))
+        return copies_errno(c);
     marks_read(op->r, f, replicas);
-    good &= ~changelog_accused(replicas, op->r->count, CHANGE_DATA);
+    left &= ~changelog_accused(replicas, op->r->count, CHANGE_DATA);
     /* The arbiter would be the only copy to accuse the others of missing this write. */
-    if (op->r->arbiter >= 0 && good & CHILD(op->r->arbiter) && children_count(good) < 2)
+    if (left & arbiter && children_count(left) < 2)
         return -ENOTCONN;
-    h->readable = op->r->arbiter >= 0 ? good & ~CHILD(op->r->arbiter) : good;
-    if (op->readable)
-        h->readable &= op->readable;
-    return h->readable ? 0 : -EIO;
+    c->readable = left & ~arbiter & (c->readable ? c->readable : op->r->all);
+    return c->readable ? 0 : -EIO;
 }
 
-/* Checks whether the locked children may accuse the others. `err` is the errno of the failed locks. */
+/* Checks whether the locked children may accuse the others. */
 static int
-check_locked(const struct op *op, const struct hold *h, int err)
+check_locked(const struct op *op, const struct copies *c)
 {
-    if (!op_has_quorum(op, h->locked))
-        return err ? -err : -ENOTCONN;
-    return is_of_data(h) && op->readable && !(h->locked & op->readable) ? -EIO : 0;
+    child_set left = copies_left(c);
+
+    if (copies_suffice(op, c, left))
+        return 0;
+    return op_has_quorum(op, left) ? -EIO : copies_errno(c);
 }
 
 /* Reads the replies to locks and marks that went in one message, and frees them. Returns true, with the
@@ -471,8 +464,8 @@ take_joined(struct op *op, struct hold *h, struct fan *lock, struct fan *mark, i
     bool is_whole = marked == all && has == all;
 
     if (is_whole) {
-        h->locked = all;
-        *err = check_marked(op, h, mark);
+        h->copies.locked = all;
+        *err = check_marked(op, &h->copies, mark);
     }
     fan_end(lock);
     fan_end(mark);
@@ -530,26 +523,22 @@ lock_and_mark(struct op *op, struct hold *h)
         return -ENOTCONN;
     if (lock_and_mark_joined(op, h, &e, &err))
         return err;
-    h->locked = locks_take(op, &e, 1, up, &err);
-    if (!h->locked)
-        return err ? -err : -ENOTCONN;
-    err = check_locked(op, h, err);
+    h->copies.locked = locks_take(op, &e, 1, up, &h->copies.why);
+    err = check_locked(op, &h->copies);
     if (err || !is_of_data(h)) {
-        h->failed = err ? h->locked : 0; /* no mark to take back */
+        h->copies.failed = err ? h->copies.locked : 0; /* no mark to take back */
         return err;
     }
-    m.accused = op->r->all & ~h->locked;
+    h->copies.why = 0; /* from here, of children that have the lock */
+    h->is_dirty = !is_lone_copy(op->r, h->copies.locked);
+    m.accused = op->r->all & ~h->copies.locked;
     m.about.count[CHANGE_DATA] = 1;
-    h->is_dirty = !is_lone_copy(op->r, h->locked);
     m.dirty.count[CHANGE_DATA] = h->is_dirty;
-    if (fan_ask(&f, op, h->locked, marks_make, &m)) {
-        h->failed = h->locked;
+    if (copies_mark_before(op, &h->copies, &m, false, &f)) {
+        h->copies.failed = h->copies.locked;
         return -ENOMEM;
     }
-    h->accused = m.accused;
-    view_drop(op->r, h->inode, CHANGE_DATA, m.accused);
-    h->failed = f.sent & ~fan_done(&f);
-    err = check_marked(op, h, &f);
+    err = check_marked(op, &h->copies, &f);
     fan_end(&f);
     return err;
 }
@@ -564,10 +553,9 @@ hold_begin(const struct op *op, struct inode *inode, struct hold *h)
     h->has_changed = false;
     h->is_dirty = true;
     forget_writes(h);
-    h->locked = h->failed = h->accused = h->readable = 0;
-    h->why = 0;
-    h->generation = atomic_load(&r->generation);
     h->inode = inode_ref(inode);
+    h->copies = (struct copies){.what = CHANGE_DATA, .readable = is_of_data(h) ? op->readable : 0};
+    h->generation = atomic_load(&r->generation);
     h->until_ns = clock_mono_ns() + kept_ms(h) * KEPT_TIMES_MAX * UINT64_C(1000000);
     h->file = op->file ? repl_fd_ref(op->file) : NULL;
     h->is_pinned = graph_pin(r->xl->graph);
@@ -581,7 +569,7 @@ hold_begin(const struct op *op, struct inode *inode, struct hold *h)
 static void
 hold_not_taken(struct hold *h, int err)
 {
-    if (h->locked)
+    if (h->copies.locked)
         (void)mark_and_unlock(h->ri->r, h);
     hold_set_free(h, err);
 }
@@ -740,8 +728,8 @@ hold_join(struct op *op, struct inode *inode, struct hold *h, struct writer *w)
 static void
 note_outcome(struct replicate *r, struct hold *h, const struct hold_outcome *o)
 {
-    h->failed |= o->failed;
-    h->why = o->why ? replica_worse_errno(h->why, o->why) : h->why;
+    h->copies.failed |= o->failed;
+    h->copies.why = o->why ? replica_worse_errno(h->copies.why, o->why) : h->copies.why;
     h->has_changed |= o->has_changed;
     if (o->was_synced && cds_list_empty(&h->writers))
         forget_writes(h);

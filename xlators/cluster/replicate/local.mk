@@ -12,6 +12,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
 	xlators/cluster/replicate/changelog.h \
+	xlators/cluster/replicate/copies.c \
 	xlators/cluster/replicate/crawl.c \
 	xlators/cluster/replicate/crawl.h \
 	xlators/cluster/replicate/crawl-internal.h \
@@ -28,6 +29,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/heal.c \
 	xlators/cluster/replicate/heal.h \
 	xlators/cluster/replicate/hold.c \
+	xlators/cluster/replicate/locks.c \
 	xlators/cluster/replicate/lookup.c \
 	xlators/cluster/replicate/metadata.c \
 	xlators/cluster/replicate/new-files.c \

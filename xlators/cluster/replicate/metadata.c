@@ -24,7 +24,7 @@ change_attributes(struct op *op, struct transaction *t)
         return err;
     err = transaction_judge(t, &f, NULL);
     if (!err) {
-        child_set good = f.good & ~t->failed, best = good;
+        child_set good = f.good & ~t->copies.failed, best = good;
 
         if (view_get(op->r, op->inode, &v) && v.data & v.metadata & good)
             best = v.data & v.metadata & good; /* the reply has the file's size, too */
@@ -61,7 +61,7 @@ change_attributes_sharing(struct op *op, struct hold *h)
     transaction_mark(&t, op->inode, NULL);
     err = transaction_begin_held(&t, w.children);
     transaction_end(&t, err ? err : change_attributes(op, &t));
-    (void)hold_leave(op, h, &w, &(struct hold_outcome){.failed = t.failed, .may_wait = true}, false);
+    (void)hold_leave(op, h, &w, &(struct hold_outcome){.failed = t.copies.failed, .may_wait = true}, false);
 }
 
 static void

@@ -96,8 +96,9 @@ creation_begin(const struct transaction *t, struct inode **inode)
     struct iatt asked = {.mode = S_IFREG};
 
     *inode = NULL;
-    if (!may_take_early(op) || !(atomic_load(&op->r->habits) & NEW_IS_WRITTEN) || t->locked != op->r->all ||
-        t->failed || dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
+    if (!may_take_early(op) || !(atomic_load(&op->r->habits) & NEW_IS_WRITTEN) ||
+        copies_left(&t->copies) != op->r->all ||
+        dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
         return NULL;
     *inode = inode_link(op->r->xl->graph->inodes, NULL, NULL, &asked);
     struct repl_inode *ri = *inode ? repl_inode(op->r, *inode) : NULL;

@@ -5,9 +5,11 @@
  *   replicate.c    the translator itself: options, child up and down events
  *   fan.c          one call to several children, their replies, the reply to the caller
  *   view.c         the children that an object may be read from, and how to refresh that set
- *   transaction.c  the frame of every change: locks, pending marks before and after
- *   hold.c         the lock on a file's data, shared and kept for a second; the locks on names and on
- *                  attributes, kept for some milliseconds
+ *   locks.c        the locks of changes
+ *   copies.c       the copies that a change goes to, and its marks before and after
+ *   transaction.c  the frame of a change of names or attributes: locks, marks before, change, marks after
+ *   hold.c         the frame of changes of a file's data, shared and kept for a second; the locks on names
+ *                  and on attributes, kept for some milliseconds
  *   data.c         write, truncate and similar            metadata.c   owner, mode, times, xattrs
  *   entry.c        names                                  lookup.c     LOOKUP
  *   new-files.c    locks of a new file, taken before the first operation needs them
@@ -94,6 +96,20 @@ struct replicate {
     unsigned heals_running, heals_waiting;
 };
 
+/* ---- copies.c -------------------------------------------------------------------------------- */
+
+/* The copies that a change goes to, in a transaction or a hold. */
+#define COPIES_OBJECTS_MAX 2 /* a rename changes two folders */
+struct copies {
+    enum change what;
+    child_set locked;   /* children that have granted the locks */
+    child_set failed;   /* of these, the children that have refused the mark before or the change */
+    child_set readable; /* children with a good copy before; 0: not checked */
+    child_set accused;  /* missing children that the mark before has accused */
+    child_set stale[COPIES_OBJECTS_MAX]; /* of each object, by the mark before: children that others accuse */
+    int why; /* errno (positive) of a lock, of the mark before or of the change; 0: none */
+};
+
 /* ---- open-files.c ---------------------------------------------------------------------------- */
 
 /* The context of an fd. The fd has one reference. Operations and holds have further references, and may
@@ -141,10 +157,7 @@ struct hold {
     uint64_t append_start, append_end; /* range of these writes */
     child_set had_none, had_less;      /* children whose file ended exactly at append_start, or before */
     bool is_pinned;   /* this hold has pinned the graph */
-    child_set locked, failed;
-    int why;            /* errno (positive) of the children in `failed`; 0: none */
-    child_set accused;  /* file data only: children that were missing when the lock was taken */
-    child_set readable; /* file data only: children with a good copy when the lock was taken */
+    struct copies copies; /* a file's data: with marks; names and attributes: `locked` and `failed` alone */
     uint32_t generation;                            /* the layer's generation when the lock was taken */
     uint64_t until_ns; /* names and attributes only: end of the hold's lifetime */
     uint8_t owner[8];                               /* lock owner */
@@ -275,7 +288,7 @@ int op_admit(struct op *op, struct inode *inode, enum change what);
 /* Returns the child to read from among `set` (not empty). */
 unsigned view_choose(const struct replicate *r, child_set set, const struct inode *inode);
 
-/* ---- transaction.c --------------------------------------------------------------------------- */
+/* ---- locks.c --------------------------------------------------------------------------------- */
 
 /* A lock: a range of an inode or fd, or a name (NULL: all names) of a directory. */
 struct lock_entity {
@@ -288,24 +301,82 @@ struct lock_entity {
 #define LOCK_ENTITIES_MAX 3
 #define METADATA_START ((uint64_t)INT64_MAX - 1) /* the range to lock for attributes, to the end */
 
+/* Takes all locks on all children of `on`, in parallel if they are free, else one after the other. Returns
+ * the children that have granted all locks; the empty set with ENOMEM if a child could not be asked. */
+child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
+                     int *err);
+/* Return the calls to child i that try the lock without waiting, and release it. NULL: out of memory. */
+struct call_stack *lock_now_make(const struct op *op, unsigned i, const struct lock_entity *e);
+struct call_stack *lock_drop_make(const struct op *op, unsigned i, const struct lock_entity *e);
+/* Tries the lock without waiting. Returns the children that have granted it. */
+child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
+void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);
+/* Winds the unlocks to `on`. Call locks_dropped() afterwards: it waits for the replies and, if an unlock
+ * could not go out, for memory. */
+void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
+                struct fan *fans);
+void locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, struct fan *fans);
+
+/* ---- copies.c -------------------------------------------------------------------------------- */
+
+/* An XATTROP: adds `about` to the counters about each child of the set `accused`, and `dirty` to
+ * trusted.afr.dirty. */
+struct marks {
+    struct inode *inode;
+    struct repl_fd *file; /* NULL: use the gfid */
+    struct changelog about;
+    child_set accused;
+    /* replaces `about` and `accused`: one entry for each child. NULL: not used */
+    const struct changelog *each;
+    struct changelog dirty;
+    bool purges_names; /* directory whose counters return to 0: the brick's index forgets the names */
+    enum dict_key name_key; /* 0: no xdata */
+    const char *name;
+};
+/* Returns the call for child i. NULL: out of memory. */
+struct call_stack *marks_call(const struct op *op, unsigned i, const struct marks *m);
+/* The same for fan_ask() and fan_insist(): `m` is a struct marks. */
+struct call_stack *marks_make(const struct op *op, unsigned i, const void *m);
+/* Reads the counters after the XATTROP from the replies. */
+void marks_read(const struct replicate *r, const struct fan *f, struct replica out[REPLICAS_MAX]);
+
+/* Returns the locked children that have not failed. */
+child_set copies_left(const struct copies *c);
+/* Returns -errno for a change that too few children can make: the reason of a child that has failed, or
+ * -ENOTCONN. */
+int copies_errno(const struct copies *c);
+/* Returns whether a change that `done` have made is on a quorum and on a good copy of each object. Other
+ * clients would not see a change that is only on copies that others accuse. */
+bool copies_suffice(const struct op *op, const struct copies *c, child_set done);
+/* Sets the mark before on the children that are left; children that refuse the mark have failed. With
+ * `insists`, waits for memory. Returns 0 with the replies in the fan, or -ENOMEM: no mark was set, and the
+ * fan is empty. */
+int copies_mark_before(const struct op *op, struct copies *c, const struct marks *m, bool insists,
+                       struct fan *f);
+/* Sets the accusations of the mark after: +1 about each child that has missed the change and is not accused
+ * already, or, if nothing has changed, -1 about the children that the mark before has accused. */
+void copies_accuse_after(const struct replicate *r, const struct copies *c, bool has_changed,
+                         struct marks *m);
+/* Sets the mark after on the children that are left. Returns 0, or -errno if too few have set it; with the
+ * replies in the fan. */
+int copies_mark_after(const struct op *op, const struct copies *c, const struct marks *m, bool has_changed,
+                      struct fan *f);
+
+/* ---- transaction.c --------------------------------------------------------------------------- */
+
 struct transaction {
     struct op *op;
-    enum change what;
-    child_set up, locked, failed;
-    child_set readable;  /* children with a good copy before; 0: not checked */
-    child_set accused;   /* missing children that the mark before has accused */
+    struct copies copies;
     bool is_refused;     /* all locked children have stale copies */
     bool is_for_nothing; /* all children refused in the same way */
     bool is_in_vain;     /* too few children succeeded, or none with a good copy */
-    int why; /* errno of a lock or of the mark before, or 0 */
     uint8_t owner[8];
     unsigned entity_count;
     struct lock_entity entity[LOCK_ENTITIES_MAX];
     unsigned marked_count; /* objects whose counters are used */
-    struct inode *marked[2];
-    const char *marked_name[2];
-    child_set stale[2]; /* children that other copies accuse, as the mark before shows; with quorum only */
-    bool doubted[2];    /* the mark before told healers to compare all names of the folder */
+    struct inode *marked[COPIES_OBJECTS_MAX];
+    const char *marked_name[COPIES_OBJECTS_MAX];
+    bool doubted[COPIES_OBJECTS_MAX];    /* the mark before told healers to compare all names of the folder */
 };
 
 void transaction_init(struct transaction *t, struct op *op, enum change what);
@@ -333,43 +404,6 @@ int transaction_judge(struct transaction *t, struct fan *f,
 int transaction_mark_after(struct transaction *t);
 /* Sets the marks, replies (with the error `err`, if it is not 0) and unlocks. */
 void transaction_end(struct transaction *t, int err);
-
-/* An XATTROP: adds `about` to the counters about each child of the set `accused`, and `dirty` to
- * trusted.afr.dirty. */
-struct marks {
-    struct inode *inode;
-    struct repl_fd *file; /* NULL: use the gfid */
-    struct changelog about;
-    child_set accused;
-    /* replaces `about` and `accused`: one entry for each child. NULL: not used */
-    const struct changelog *each;
-    struct changelog dirty;
-    bool purges_names; /* directory whose counters return to 0: the brick's index forgets the names */
-    enum dict_key name_key; /* 0: no xdata */
-    const char *name;
-};
-/* Returns the call for child i. NULL: out of memory. */
-struct call_stack *marks_call(const struct op *op, unsigned i, const struct marks *m);
-/* The same for fan_ask() and fan_insist(): `m` is a struct marks. */
-struct call_stack *marks_make(const struct op *op, unsigned i, const void *m);
-/* Reads the counters after the XATTROP from the replies. */
-void marks_read(const struct replicate *r, const struct fan *f, struct replica out[REPLICAS_MAX]);
-
-/* Takes all locks on all children of `on`, in parallel if they are free, else one after the other. Returns
- * the children that have granted all locks; the empty set with ENOMEM if a child could not be asked. */
-child_set locks_take(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
-                     int *err);
-/* Return the calls to child i that try the lock without waiting, and release it. NULL: out of memory. */
-struct call_stack *lock_now_make(const struct op *op, unsigned i, const struct lock_entity *e);
-struct call_stack *lock_drop_make(const struct op *op, unsigned i, const struct lock_entity *e);
-/* Tries the lock without waiting. Returns the children that have granted it. */
-child_set locks_try(const struct op *op, const struct lock_entity *e, child_set on);
-void locks_drop_one(const struct op *op, const struct lock_entity *e, child_set on);
-/* Winds the unlocks to `on`. Call locks_dropped() afterwards: it waits for the replies and, if an unlock
- * could not go out, for memory. */
-void locks_drop(const struct op *op, const struct lock_entity *e, unsigned count, child_set on,
-                struct fan *fans);
-void locks_dropped(const struct op *op, const struct lock_entity *e, unsigned count, struct fan *fans);
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
