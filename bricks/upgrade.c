@@ -20,12 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/own-program.h"
 #include "base/parcel.h"
 #include "base/thread.h"
 #include "bricks/brick-ops.h"
 #include "bricks/bricks.h"
 #include "bricks/management.h"
-#include "daemon/daemon.h"
 #include "daemon/notify.h"
 #include "daemon/sandbox.h"
 #include "event/spawner.h"
@@ -429,7 +429,7 @@ int
 upgrade_ask(const char *program, char *error, size_t error_size)
 {
     char path[PATH_MAX];
-    int err = program ? 0 : daemon_own_program(path);
+    int err = program ? 0 : own_program(path);
 
     if (program && snprintf(path, sizeof path, "%s", program) >= (int)sizeof path)
         err = -ENAMETOOLONG;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/own-program.h"
 #include "cli/kiln.h"
 
 #define HELPER "/sbin/mount.glusterfs"
@@ -111,17 +112,9 @@ has_helper(int *status)
 
 /* Kiln's client lies in the folder of this program, where both are installed and where both are built. */
 static bool
-find_own_client(char *path, size_t size)
+find_own_client(char path[PATH_MAX])
 {
-    static const char name[] = "kiln-mount";
-    ssize_t n = readlink("/proc/self/exe", path, size);
-
-    while (n > 0 && n < (ssize_t)size && path[n - 1] != '/')
-        n--;
-    if (n <= 0 || (size_t)n + sizeof name > size)
-        return false;
-    memcpy(path + n, name, sizeof name);
-    return access(path, X_OK) == 0;
+    return own_program_beside(path, "kiln-mount") == 0 && access(path, X_OK) == 0;
 }
 
 int
@@ -140,7 +133,7 @@ mount_volume(const struct verb *v, int argc, char **argv)
     if (!is_dead && (!is_there || !S_ISDIR(st.st_mode)))
         return refuse(KILN_REFUSED, "a folder to mount on", is_there ? NULL : make, "%s %s", argv[1],
                       is_there ? "is no folder" : "does not exist");
-    bool is_own = find_own_client(own, sizeof own);
+    bool is_own = find_own_client(own);
     if ((!is_own && !has_helper(&status)) || (status = find_port(argv[0], argv[1], &port)))
         return status;
     if (!put_words(&words, argv[0], port, argc > 3 ? argv[3] : NULL))
@@ -198,7 +191,7 @@ mount_own(const char *name, long long port, char *dir)
 {
     struct mount_words words;
     char own[PATH_MAX];
-    bool is_own = find_own_client(own, sizeof own);
+    bool is_own = find_own_client(own);
 
     if (!put_words(&words, name, port, is_own ? "noshared,log-file=/dev/null" : "log-file=/dev/null"))
         return false;
@@ -214,7 +207,7 @@ on_own_mount(const char *name, int (*fn)(const char *dir, void *arg), void *arg)
     long long port = 0;
     int status = KILN_DONE;
 
-    if ((!find_own_client(own, sizeof own) && !has_helper(&status)) ||
+    if ((!find_own_client(own) && !has_helper(&status)) ||
         (status = find_port(name, NULL, &port)))
         return status;
     if (!mkdtemp(dir))

@@ -237,18 +237,3 @@ daemon_raise_descriptor_limit(void)
     log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur,
               strerror(errno));
 }
-
-int
-daemon_own_program(char path[PATH_MAX])
-{
-    static const char deleted[] = " (deleted)";
-    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    size_t tail = sizeof deleted - 1;
-
-    if (len < 0)
-        return -errno;
-    path[len] = '\0';
-    if ((size_t)len > tail && strcmp(path + len - tail, deleted) == 0)
-        path[(size_t)len - tail] = '\0';
-    return 0;
-}

@@ -3,7 +3,6 @@
 #ifndef KILN_DAEMON_DAEMON_H
 #define KILN_DAEMON_DAEMON_H
 
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -33,8 +32,6 @@ int daemon_next_signal(const sigset_t *signals);
 /* Raises the limit of descriptors as far as the kernel and this process's rights allow, at most to a million.
  * The caller calls it once, before other code reads the limit. Logs a failure. */
 void daemon_raise_descriptor_limit(void);
-/* The path of the running program, where a package may have put a newer file. 0 or -errno. */
-int daemon_own_program(char path[PATH_MAX]);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds the lock), -errno. */
 int pidfile_write(const char *path);
 /* Lets go of the pid file; `is_kept`: the file stays. */

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/own-program.h"
 #include "base/parcel.h"
-#include "daemon/daemon.h"
 #include "daemon/sandbox.h"
 #include "event/timer.h"
 #include "log/log.h"
@@ -186,7 +186,7 @@ mount_upgrade_run(void)
 {
     struct parcel saved = {0};
     char program[PATH_MAX], why[PATH_MAX + 256] = "";
-    int err = daemon_own_program(program);
+    int err = own_program(program);
 
     if (!is_allowed || err) {
         log_event(LOG_ERROR, NULL, "mount-upgrade-early", "no upgrade now: %s",

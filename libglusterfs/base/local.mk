@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libglusterfs/base/hash.h libglusterfs/base/histogram.c libglusterfs/base/histogram.h \
 	libglusterfs/base/lock-order.h libglusterfs/base/probe.h \
-	libglusterfs/base/moment.h libglusterfs/base/own-dir.c libglusterfs/base/own-dir.h \
+	libglusterfs/base/moment.h libglusterfs/base/own-dir.c libglusterfs/base/own-dir.h libglusterfs/base/own-program.c libglusterfs/base/own-program.h \
 	libglusterfs/base/parcel.c libglusterfs/base/parcel.h \
 	libglusterfs/base/procfs.c libglusterfs/base/procfs.h libglusterfs/base/procfs-text.h \
 	libglusterfs/base/read-section.h \
@@ -11,11 +11,13 @@ libglusterfs_a_SOURCES += libglusterfs/base/gfid.c libglusterfs/base/gfid.h libg
 	libglusterfs/base/thread.c libglusterfs/base/thread.h \
 	libglusterfs/base/tree.c libglusterfs/base/tree.h libglusterfs/base/zero.h
 
-check_PROGRAMS += libglusterfs/base/test-gfid libglusterfs/base/test-histogram libglusterfs/base/test-own-dir libglusterfs/base/test-parcel libglusterfs/base/test-procfs libglusterfs/base/test-ticks libglusterfs/base/test-tree
+check_PROGRAMS += libglusterfs/base/test-gfid libglusterfs/base/test-histogram libglusterfs/base/test-own-dir libglusterfs/base/test-own-program libglusterfs/base/test-parcel libglusterfs/base/test-procfs libglusterfs/base/test-ticks libglusterfs/base/test-tree
 libglusterfs_base_test_histogram_SOURCES = libglusterfs/base/test-histogram.c
 libglusterfs_base_test_histogram_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_own_dir_SOURCES = libglusterfs/base/test-own-dir.c
 libglusterfs_base_test_own_dir_LDADD = $(TEST_LIBS)
+libglusterfs_base_test_own_program_SOURCES = libglusterfs/base/test-own-program.c
+libglusterfs_base_test_own_program_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_parcel_SOURCES = libglusterfs/base/test-parcel.c
 libglusterfs_base_test_parcel_LDADD = $(TEST_LIBS)
 libglusterfs_base_test_procfs_SOURCES = libglusterfs/base/test-procfs.c

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <urcu/list.h>
 
+#include "base/own-program.h"
 #include "daemon/daemon.h"
 #include "event/pump.h"
 #include "event/timer.h"
@@ -291,22 +292,6 @@ healer_process_ended(struct pump *p, const struct pump_result *r, void *arg)
         pump_unref(mine);
 }
 
-/* Finds the program in the folder of this process's executable, also if that was replaced meanwhile. */
-static int
-healer_find_program(char path[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof HEALER_PROGRAM);
-
-    if (n < 0)
-        return -errno;
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return -ENOENT;
-    memcpy(slash + 1, HEALER_PROGRAM, sizeof HEALER_PROGRAM);
-    return 0;
-}
-
 static const char *sandbox_mode = "on";
 
 void
@@ -327,7 +312,7 @@ healer_launch(struct pump **out)
                                    .in = {.kind = PUMP_FN, .fn = healer_pump_source},
                                    .out = {.kind = PUMP_FN, .fn = healer_pump_sink},
                                    .err = {.kind = PUMP_FN, .fn = log_errors}};
-    int err = healer_find_program(path);
+    int err = own_program_beside(path, HEALER_PROGRAM);
 
     if (err)
         return err;
