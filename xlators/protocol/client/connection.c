@@ -109,54 +109,53 @@ brick_refused(struct brick_peer *p, int op_errno, const char *words, void *arg)
     tell_parent(c, is_for_good ? CHILD_REFUSED : CHILD_DOWN);
 }
 
+/* Another client waits for a lock of ours. */
 static void
-lock_contended(struct client *c, struct xdr *args)
+tell_lock_contention(struct client *c, struct xdr *args)
 {
-    struct inodelk_contention contention;
-    struct arena arena = {0};
+    struct inodelk_contention lock;
 
-    args->arena = &arena;
-    xdr_get_inodelk_contention(args, &contention);
-    if (args->error)
-        log_event(LOG_WARNING, c->xl, "client-contention-unreadable", "the brick's word about a lock: %s",
-                  strerror(-args->error));
-    else
-        xlator_tell_contended(c->xl, &contention.gfid, contention.domain);
-    args->arena = NULL;
-    arena_release(&arena);
+    xdr_get_inodelk_contention(args, &lock);
+    if (!args->error)
+        xlator_tell_contended(c->xl, &lock.gfid, lock.domain);
 }
 
+/* Another client waits for a lock of ours on a name. */
 static void
-names_contended(struct client *c, struct xdr *args)
+tell_name_contention(struct client *c, struct xdr *args)
 {
-    struct entrylk_contention contention;
-    struct arena arena = {0};
+    struct entrylk_contention lock;
 
-    args->arena = &arena;
-    xdr_get_entrylk_contention(args, &contention);
-    if (args->error)
-        log_event(LOG_WARNING, c->xl, "client-names-contention-unreadable",
-                  "the brick's word about a lock on names: %s", strerror(-args->error));
-    else
-        xlator_tell_contended(c->xl, &contention.gfid, contention.domain);
-    args->arena = NULL;
-    arena_release(&arena);
+    xdr_get_entrylk_contention(args, &lock);
+    if (!args->error)
+        xlator_tell_contended(c->xl, &lock.gfid, lock.domain);
 }
 
 /* Another client has changed an object. */
 static void
-object_changed(struct client *c, struct xdr *args)
+tell_changed_object(struct client *c, struct xdr *args)
 {
     struct cache_invalidation change;
+
+    xdr_get_cache_invalidation(args, &change);
+    if (!args->error)
+        xlator_tell_invalidated(c->xl, &change.gfid, change.flags);
+}
+
+/* Lets `tell` decode the arguments of a callback and tell the layers above. Logs arguments that cannot be
+ * decoded. */
+static void
+callback_decode(struct client *c, struct xdr *args, void (*tell)(struct client *c, struct xdr *args),
+                const char *name)
+{
     struct arena arena = {0};
 
     args->arena = &arena;
-    xdr_get_cache_invalidation(args, &change);
+    tell(c, args);
     if (args->error)
-        log_event(LOG_WARNING, c->xl, "client-change-unreadable",
-                  "a cache invalidation of the brick cannot be decoded: %s", strerror(-args->error));
-    else
-        xlator_tell_invalidated(c->xl, &change.gfid, change.flags);
+        log_event(LOG_WARNING, c->xl, "client-callback-unreadable",
+                  "the arguments of the brick's callback %s cannot be decoded: %s", name,
+                  strerror(-args->error));
     args->arena = NULL;
     arena_release(&arena);
 }
@@ -172,11 +171,11 @@ brick_called(struct brick_peer *p, const struct rpc_call_head *head, struct xdr 
     if (head->program != CALLBACK_PROGRAM || !graph_pin(graph)) /* the layers above are ending */
         return;
     if (head->procedure == CALLBACK_INODELK_CONTENTION) {
-        lock_contended(c, args);
+        callback_decode(c, args, tell_lock_contention, "inodelk contention");
     } else if (head->procedure == CALLBACK_ENTRYLK_CONTENTION) {
-        names_contended(c, args);
+        callback_decode(c, args, tell_name_contention, "entrylk contention");
     } else if (head->procedure == CALLBACK_CACHE_INVALIDATION) {
-        object_changed(c, args);
+        callback_decode(c, args, tell_changed_object, "cache invalidation");
     } else if (head->procedure == CALLBACK_CHILD_DOWN) {
         atomic_store(&c->is_serving, false);
         pthread_mutex_lock(&c->lock);
