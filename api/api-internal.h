@@ -95,6 +95,7 @@ struct glfs {
     unsigned upcall_count;
     bool is_polling;              /* the program asks for events */
     bool is_following, is_closing; /* a thread follows a new volfile; the volume ends */
+    char *dump_dir;                /* folder for statedumps; NULL: the default */
     char *cwd;                     /* absolute, without a slash at the end; "": the root */
     struct cds_list_head files;    /* all open files */
 };

@@ -64,6 +64,10 @@ GFAPI ssize_t glfs_get_volfile(struct glfs *fs, void *out, size_t size);
 /* The log file ("-": standard error; NULL: the default) and the level, 0 to 9; below 0: the default. A
  * process has one log file: the file of the volume that was initialised last. */
 GFAPI int glfs_set_logging(struct glfs *fs, const char *path, int level);
+/* The folder for statedumps; the default is /var/run/gluster. EINVAL: the path is no folder. */
+GFAPI int glfs_set_statedump_path(struct glfs *fs, const char *path);
+/* 's' writes a statedump, FOLDER/glusterdump.PID.dump.SECONDS; 'h' logs the keys. ENOTSUP: another key. */
+GFAPI int glfs_sysrq(struct glfs *fs, char key);
 /* Connects: fetches the volfile, makes the graph, and waits until the bricks are up or down. */
 GFAPI int glfs_init(struct glfs *fs);
 /* Waits for running calls and their callbacks, disconnects and frees the volume, whose files and directories

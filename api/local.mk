@@ -8,6 +8,7 @@ libgfapi_so_0_SOURCES = \
 	api/api-internal.h \
 	api/attr.c \
 	api/dir.c \
+	api/dump.c \
 	api/engine.c \
 	api/file.c \
 	api/gfapi.h \
@@ -21,6 +22,10 @@ libgfapi_so_0_SOURCES = \
 	api/upcall.c \
 	api/volume.c \
 	api/xattr.c \
+	daemon/daemon.h \
+	daemon/statedump-options.c \
+	daemon/statedump-options.h \
+	daemon/statedump.c \
 	mount/client-volume.c \
 	mount/spec.c
 libgfapi_so_0_LINK = $(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libgfapi.so.0 \

@@ -614,6 +614,7 @@ glfs_fini(struct glfs *fs)
     free(fs->log_path);
     free(fs->volume);
     free(fs->cwd);
+    free(fs->dump_dir);
     api_upcalls_drop(fs);
     pthread_cond_destroy(&fs->changed);
     pthread_mutex_destroy(&fs->lock);

@@ -37,12 +37,12 @@ int pidfile_write(const char *path);
 /* Lets go of the pid file; `is_kept`: the file stays. */
 void pidfile_close(bool is_kept);
 
-/* Writes DIR/NAME.PID.dump.SECONDS, which is complete when it has that name. `each` calls its fn for every
- * graph, and returns false without memory for that. `path` (may be NULL) gets the name of the file. Returns 0
- * or -errno (logged). Any thread that is registered with RCU and in no read section. */
+/* Writes DIR/NAME.PID.dump.SECONDS, which is complete when it has that name. `each` gets `of`, calls its fn
+ * for every graph, and returns false without memory for that. `path` (may be NULL) gets the name of the
+ * file. Returns 0 or -errno (logged). Any thread that is registered with RCU and in no read section. */
 #define STATEDUMP_PATH_SIZE 4096
 int statedump_write(const char *dir, const char *name,
-                    bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg),
+                    bool (*each)(void *of, void (*fn)(struct graph *g, void *arg), void *arg), void *of,
                     char path[STATEDUMP_PATH_SIZE]);
 
 #endif

@@ -141,7 +141,7 @@ dashed(const char *name, char *out, size_t size)
 
 int
 statedump_write(const char *dir, const char *name,
-                bool (*each)(void (*fn)(struct graph *g, void *arg), void *arg),
+                bool (*each)(void *of, void (*fn)(struct graph *g, void *arg), void *arg), void *of,
                 char path[STATEDUMP_PATH_SIZE])
 {
     char temporary[STATEDUMP_PATH_SIZE], final[STATEDUMP_PATH_SIZE], dash[1024];
@@ -183,7 +183,7 @@ statedump_write(const char *dir, const char *name,
         dump_calls(&d);
     if (~d.leaves_out & (DUMP_MEM | DUMP_IOBUF))
         dump_pools(&d);
-    if (!each(dump_graph, &d))
+    if (!each(of, dump_graph, &d))
         log_event(LOG_ERROR, NULL, "statedump-graphs", "no memory to list what is served");
     fputc('\n', d.file);
     dump_time(&d, "DUMP-END-TIME");

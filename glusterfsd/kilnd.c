@@ -342,8 +342,9 @@ volfile_dump_dir(void)
 
 /* The bricks, then the mounts inside. */
 static bool
-each_graph(void (*fn)(struct graph *g, void *arg), void *arg)
+each_graph(void *unused, void (*fn)(struct graph *g, void *arg), void *arg)
 {
+    (void)unused;
     return bricks_each(fn, arg) && inside_mounts_each(fn, arg);
 }
 
@@ -356,7 +357,7 @@ write_statedump(char path[STATEDUMP_PATH_SIZE])
 
     if (!dir)
         dir = options.state_dir ? FRONT_SOCKET_DIR : DUMP_DIR;
-    int err = statedump_write(dir, first_brick ? first_brick : "kilnd", each_graph, path);
+    int err = statedump_write(dir, first_brick ? first_brick : "kilnd", each_graph, NULL, path);
     free(of_volfile);
     return err;
 }

@@ -243,6 +243,13 @@ stop(void)
     mem_pools_fini();
 }
 
+static bool
+each_mounted_graph(void *unused, void (*fn)(struct graph *g, void *arg), void *arg)
+{
+    (void)unused;
+    return mounts_each_graph(fn, arg);
+}
+
 static void
 act_on(int number)
 {
@@ -267,7 +274,7 @@ act_on(int number)
     case SIGUSR1:
         /* statedump_write() logs errors. */
         (void)statedump_write(options.dump_dir ? options.dump_dir : "/var/run/gluster", dump_name,
-                              mounts_each_graph, NULL);
+                              each_mounted_graph, NULL, NULL);
         break;
     default:
         break;

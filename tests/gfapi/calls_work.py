@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import sys
+import tempfile
 import time
 
 api = ctypes.CDLL("libgfapi.so.0", use_errno=True)
@@ -495,6 +496,23 @@ def libacl_empty():
     return libacl.acl_init(1)
 
 
+def dumps(fs):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = os.path.join(folder, "plain")
+        os.mkdir(os.path.join(folder, "dumps"))
+        with open(plain, "w"):
+            show("set_statedump_path of a file", call("set_statedump_path", fs, plain.encode()))
+        show("set_statedump_path of no path", call("set_statedump_path", fs, None))
+        show("set_statedump_path", call("set_statedump_path", fs, os.path.join(folder, "dumps").encode()))
+        for key in b"h", b"s", b"x":
+            show("sysrq", key.decode(), call("sysrq", fs, ctypes.c_char(key)))
+        dumped = os.listdir(os.path.join(folder, "dumps"))
+        show("dumps", [name.split(".")[0] for name in dumped], [name.split(".")[1] == str(os.getpid()) for name in dumped])
+        with open(os.path.join(folder, "dumps", dumped[0])) as f:
+            text = f.read()
+        show("a dump names the volume", volume_of_dump in text, "its end", "DUMP-END-TIME" in text)
+
+
 def main():
     server, volume, directory, log = (a.encode() for a in sys.argv[1:5])
     for _ in range(20):  # GlusterFS's init fails while the bricks have just been started
@@ -519,7 +537,9 @@ def main():
     show("getcwd", text.value == b"/" + directory.strip(b"/"))
     global directory_of_part
     directory_of_part = directory
-    parts = [names_and_attributes, directories, data, xattrs, handles, later_calls, callers]
+    global volume_of_dump
+    volume_of_dump = volume.decode()
+    parts = [names_and_attributes, directories, data, xattrs, handles, later_calls, callers, dumps]
     for part in parts if len(sys.argv) == 5 else [globals()[sys.argv[5]]]:
         show("----", part.__name__)
         part(fs)
