@@ -53,25 +53,28 @@ made_inode(const struct op *op, const struct fan *f, child_set good)
 }
 
 /* Returns whether the object is new. CREATE may have opened an existing file; a new file has the gfid that
- * was asked for. */
+ * was asked for. MKNOD of a link file of cluster/distribute adds a name to a file that has the gfid already:
+ * that file's counters tell already whether a child lacks it. */
 static bool
-is_new_object(const struct op *op, const struct inode *inode)
+is_new_object(const struct op *op, const struct iatt *stat)
 {
     struct gfid asked;
 
+    if (op->fop == FOP_mknod)
+        return stat->nlink < 2;
     return op->fop != FOP_create || (!dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked) &&
-                                     gfid_equal(&asked, &inode->gfid));
+                                     gfid_equal(&asked, &stat->gfid));
 }
 
-/* Keeps a view in which all children that made the object are readable. */
+/* Keeps a view in which all children that made the new object are readable. */
 static void
-set_view(struct op *op, struct inode *inode, uint32_t generation, child_set good, child_set missing)
+set_view(struct op *op, struct inode *inode, uint32_t generation, child_set good)
 {
     struct view v = {.generation = generation, .data = good, .metadata = good};
 
     if (op->r->arbiter >= 0 && !S_ISDIR(inode->type))
         v.data &= ~CHILD(op->r->arbiter);
-    if (!missing && v.data && is_new_object(op, inode))
+    if (v.data)
         view_set(op->r, inode, &v);
 }
 
@@ -116,15 +119,17 @@ take_entry_reply(struct op *op, struct transaction *t, struct fan *f, uint32_t g
     child_set good = f->good & ~t->copies.failed, done = fan_done(f) & ~t->copies.failed;
     struct inode *inode = made_inode(op, f, good);
     child_set missing = op->r->all & ~done;
+    bool is_new = inode && is_new_object(op, &f->stk[child_first(good)]->reply.stat);
     int err = fan_take(f, op, best_child(op, good));
 
     if (inode) {
-        set_view(op, inode, generation, done, missing);
-        if (makes_new(op->fop) && missing && is_new_object(op, inode))
+        if (is_new && !missing)
+            set_view(op, inode, generation, done);
+        else if (is_new && makes_new(op->fop))
             mark_new(op, t, inode, done);
         if (op->fop == FOP_create && !err)
             err = repl_fd_make(op, f, inode);
-        if (op->fop == FOP_create && !err && is_new_object(op, inode))
+        if (op->fop == FOP_create && !err && is_new)
             new_file_made(op, inode);
         if (op->fop == FOP_mkdir && !err)
             new_folder_made(op, inode);

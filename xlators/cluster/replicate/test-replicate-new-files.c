@@ -470,6 +470,53 @@ START_TEST(a_death_in_a_creation_or_open_leaves_a_state_that_heals)
 }
 END_TEST
 
+/* ---- a link file of cluster/distribute ------------------------------------------------------- */
+
+static void
+fill_second_name(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){.parent = replica_inode("/d"), .name = "second"};
+    stk->call.mode = S_IFREG | 01000;
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ,
+                       &store_find(&scene.store[0], "/d/left")->stat.gfid) == 0);
+}
+
+static uint32_t
+accusation_of(const char *path, enum change what)
+{
+    struct stored_xattr *x = store_xattr(store_find(&scene.store[0], path), "trusted.afr.c2");
+    struct changelog c = {0};
+
+    if (x)
+        changelog_get(&c, x->bytes, x->len);
+    return c.count[what];
+}
+
+/* A dead rename has left a link file. The next rename makes a link file with the same gfid, which is a second
+ * name of the file. All copies have the file, so only the folder accuses the child that is away: nobody would
+ * look up the first name, which leads nowhere, and heal the file. */
+START_TEST(a_second_name_of_a_link_file_accuses_in_the_folder_only)
+{
+    scene_clear(3, false);
+    store_make_all("/d", S_IFDIR | 0755, 21, NULL);
+    store_make_all("/d/left", S_IFREG | 01000, 22, NULL);
+    replicas_begin("");
+    scene_child_down(2);
+    ck_assert_int_eq(scene_call(FOP_mknod, fill_second_name, 5000), 0);
+    ck_assert_ptr_nonnull(store_find(&scene.store[0], "/d/second"));
+    ck_assert_uint_eq(accusation_of("/d", CHANGE_ENTRY), 1);
+    ck_assert_uint_eq(accusation_of("/d/left", CHANGE_DATA), 0);
+    ck_assert_uint_eq(accusation_of("/d/left", CHANGE_METADATA), 0);
+    scene_child_up(2);
+    for (int n = 0; n < 4; n++) {
+        scene_lookup_all();
+        scene_run(5000);
+    }
+    ck_assert_msg(!copies_difference() && !counters_left(), "not healed");
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -487,6 +534,7 @@ test_suite(void)
     tcase_add_test(t, an_open_for_reading_takes_no_lock);
     tcase_add_test(t, an_open_of_a_locked_file_leaves_the_file_unmarked);
     tcase_add_test(t, a_death_in_a_creation_or_open_leaves_a_state_that_heals);
+    tcase_add_test(t, a_second_name_of_a_link_file_accuses_in_the_folder_only);
     suite_add_tcase(s, t);
     return s;
 }
