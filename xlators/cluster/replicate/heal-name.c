@@ -280,14 +280,26 @@ place_on(const struct heal *h, const struct behind *b, unsigned i, bool is_dir)
     return err;
 }
 
+/* Returns whether the object is a link file of cluster/distribute. */
+static bool
+is_link_file(const struct iatt *stat)
+{
+    return S_ISREG(stat->mode) && (stat->mode & 07777) == S_ISVTX && !stat->size;
+}
+
+/* A link file that the child has under another name may be accused of missing changes, like a new one. */
 static int
 create_on(const struct heal *h, const struct behind *b, unsigned i)
 {
     struct iatt stat;
     int err = heal_look_by_gfid(h, i, b->inode, &stat);
 
-    if (!err)
-        return place_on(h, b, i, S_ISDIR(stat.mode));
+    if (!err) {
+        err = place_on(h, b, i, S_ISDIR(stat.mode));
+        if (err >= 0 && is_link_file(&stat))
+            heal_new_object_soon(h->op.r, b->inode);
+        return err;
+    }
     if (err != -ENOENT)
         return err;
     err = count_new(h, b, i);

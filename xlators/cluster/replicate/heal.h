@@ -205,9 +205,10 @@ bool split_get(struct op *op);
 /* Queues a background heal of all names of a folder, after one name was found to differ though no copy is
  * accused. */
 void heal_all_names_soon(struct replicate *r, struct inode *dir);
-/* Queues a background heal of an object that a heal of names has made empty on a child, if the mount heals
- * such objects. Without this call the object stays accused until a LOOKUP meets it, and a LOOKUP may never
- * come: distribute asks for a linkto file only while the name's hashed subvolume has it. */
+/* Queues a background heal of an object that a heal of names has made empty on a child, or of a link file
+ * to which it has given a name there, if the mount heals such objects. Without this call the object stays
+ * accused until a LOOKUP meets it, and a LOOKUP may never come: distribute asks for a linkto file only while
+ * the name's hashed subvolume has it. */
 void heal_new_object_soon(struct replicate *r, struct inode *inode);
 /* After a LOOKUP on all children: queues background heals of the object if needed. */
 void heal_consider(struct replicate *r, struct inode *inode, const struct fan *f);

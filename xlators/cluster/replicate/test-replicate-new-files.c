@@ -517,6 +517,41 @@ START_TEST(a_second_name_of_a_link_file_accuses_in_the_folder_only)
 }
 END_TEST
 
+static void
+fill_folder_lookup(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = new_name};
+    stk->call.name = new_name;
+}
+
+/* A link file was renamed while a brick was away, so the others accuse the brick of missing it. The brick has
+ * the file under its former name. The mount looks up the folders alone: the file of the name is gone. */
+START_TEST(a_link_file_that_gets_its_name_back_is_healed)
+{
+    static const char *const folders[] = {"/d", "/e"};
+
+    scene_clear(3, false);
+    store_make_all("/d", S_IFDIR | 0755, 21, NULL);
+    store_make_all("/e", S_IFDIR | 0755, 23, NULL);
+    (void)store_make(2, "/e/first", S_IFREG | 01000, 22, NULL);
+    for (unsigned by = 0; by < 2; by++) {
+        (void)store_make(by, "/d/second", S_IFREG | 01000, 22, NULL);
+        replica_accuse("/d/second", by, 2, CHANGE_DATA);
+        replica_accuse("/d/second", by, 2, CHANGE_METADATA);
+        for (unsigned n = 0; n < 2; n++)
+            replica_accuse(folders[n], by, 2, CHANGE_ENTRY);
+    }
+    replicas_begin("");
+    for (unsigned n = 0; n < 2; n++) {
+        new_name = folders[n] + 1;
+        ck_assert_int_eq(scene_call(FOP_lookup, fill_folder_lookup, 5000), 0);
+    }
+    ck_assert_ptr_null(copies_difference());
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -535,6 +570,7 @@ test_suite(void)
     tcase_add_test(t, an_open_of_a_locked_file_leaves_the_file_unmarked);
     tcase_add_test(t, a_death_in_a_creation_or_open_leaves_a_state_that_heals);
     tcase_add_test(t, a_second_name_of_a_link_file_accuses_in_the_folder_only);
+    tcase_add_test(t, a_link_file_that_gets_its_name_back_is_healed);
     suite_add_tcase(s, t);
     return s;
 }
