@@ -206,13 +206,10 @@ static void
 begin_request_job(struct worker_job *job)
 {
     struct request *r = caa_container_of(job, struct request, job);
-    struct coroutine *c = NULL;
-    int err = coroutine_new(coro_stacks(), request_main, r, &c);
+    int err = coro_run(request_main, r);
 
-    if (!err) {
-        coroutine_resume(c);
+    if (!err)
         return;
-    }
     r->ret = err;
     request_end(r);
 }

@@ -7,6 +7,8 @@
 #include "coro/stack-pool.h"
 #include "event/timer.h"
 #include "event/worker.h"
+#include "fs/fd.h"
+#include "mem/iobuf.h"
 #include "stack/coro-stacks.h"
 
 /* written by the main thread before other threads exist and after they have ended */
@@ -35,6 +37,17 @@ struct stack_pool *
 coro_stacks(void)
 {
     return stacks;
+}
+
+int
+coro_run(coroutine_fn fn, void *arg)
+{
+    struct coroutine *c;
+    int err = coroutine_new(stacks, fn, arg, &c);
+
+    if (!err)
+        coroutine_resume(c);
+    return err;
 }
 
 /* The `done` of a call stack made here until coro_call() or coro_group_wind() winds it: it must not be
@@ -91,13 +104,42 @@ xl_verdict
 coro_fop(struct xlator *xl, struct call_stack *stk, fop_fn go)
 {
     struct fop_start s = {xl, stk, go};
-    struct coroutine *c = NULL;
-    int err = coroutine_new(stacks, run_fop, &s, &c);
+    int err = coro_run(run_fop, &s);
 
-    if (err)
-        return err;
-    coroutine_resume(c);
-    return XL_OWNED;
+    return err ? err : XL_OWNED;
+}
+
+int
+coro_call_once(struct call_stack *stk, struct xlator *top)
+{
+    if (!stk)
+        return -ENOMEM;
+    int ret = coro_call(stk, top);
+
+    call_stack_free(stk);
+    return ret;
+}
+
+static void
+move_dict(struct dict *d, struct call_stack *to)
+{
+    if (d)
+        d->arena = &to->arena;
+}
+
+void
+coro_call_take_reply(struct call_stack *to, struct call_stack *stk)
+{
+    fd_unref(to->reply.fd);
+    iobuf_unref(to->reply.iobuf);
+    to->reply = stk->reply;
+    stk->reply.fd = NULL;
+    stk->reply.iobuf = NULL;
+    stk->reply.holds_inodes = false;
+    arena_join(&to->arena, &stk->arena);
+    move_dict(to->reply.xdata, to);
+    move_dict(to->reply.dict, to);
+    call_stack_free(stk);
 }
 
 int

@@ -45,6 +45,10 @@ int coro_stacks_init(void);
 void coro_stacks_end(void);
 struct stack_pool *coro_stacks(void);
 
+/* Runs fn(arg) in a new coroutine of that pool, and returns when the coroutine sleeps or has ended. 0 or
+ * -errno: there is no stack, and fn was not called. */
+int coro_run(coroutine_fn fn, void *arg);
+
 /* Runs `go` in a new coroutine. Called from a fop function, which returns the result as its verdict:
  * XL_OWNED, or -errno if there is no stack. The verdict of `go` is acted on like that of a fop function;
  * if it is XL_OWNED, `go` has answered or arranged the answer. May be called in a coroutine (of a layer
@@ -64,6 +68,12 @@ struct call_stack *coro_call_fork_spare(const struct call_stack *stk);
 /* Winds `stk` at `top`, as call_stack_wind() does, and waits. Returns op_ret if that is not negative, else
  * -op_errno, which is never 0. The caller keeps `stk`. Only in a coroutine. */
 int coro_call(struct call_stack *stk, struct xlator *top);
+
+/* The same, and frees `stk`, also after a failure. NULL: returns -ENOMEM. */
+int coro_call_once(struct call_stack *stk, struct xlator *top);
+
+/* Moves the reply of `stk` into the reply of `to`, which is dropped, and frees `stk`. */
+void coro_call_take_reply(struct call_stack *to, struct call_stack *stk);
 
 /* Several calls of one coroutine that waits for all of them. The struct lies on the stack of that
  * coroutine. `left` counts the calls without a reply, plus 1 until the coroutine waits. */

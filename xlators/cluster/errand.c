@@ -24,12 +24,9 @@ errand_run(struct worker_job *job)
 {
     struct errand *c = caa_container_of(job, struct errand, job);
     struct graph *graph = c->xl->graph;
-    struct coroutine *co;
 
-    if (!coroutine_new(coro_stacks(), errand_go, c, &co)) {
-        coroutine_resume(co);
+    if (!coro_run(errand_go, c))
         return;
-    }
     atomic_store(&c->asked, 0);
     graph_unpin(graph);
 }

@@ -257,7 +257,7 @@ ec_crawl_job_run(struct worker_job *job)
     struct disperse *d = caa_container_of(job, struct disperse, crawl_job);
     struct graph *graph = d->xl->graph;
 
-    if (!ec_run(ec_crawl_go, d))
+    if (!coro_run(ec_crawl_go, d))
         return;
     pthread_mutex_lock(&d->lock);
     d->is_crawling = false;

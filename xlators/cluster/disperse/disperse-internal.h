@@ -111,8 +111,6 @@ struct ec_op {
 
 /* Winds the caller's own call to child i; the reply is then in op->stk->reply. Returns as coro_call(). */
 int ec_call_child(struct ec_op *op, unsigned i);
-/* Runs fn(arg) in a new coroutine. Returns 0 or -errno. */
-int ec_run(coroutine_fn fn, void *arg);
 /* Starts the operation's something_go() function in a coroutine. */
 xl_verdict ec_start(struct xlator *xl, struct call_stack *stk);
 /* Sends op->stk->reply to the caller, once. */

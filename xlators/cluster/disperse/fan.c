@@ -137,24 +137,13 @@ ec_run_call(void *arg)
     ec_op_end(&op);
 }
 
-int
-ec_run(coroutine_fn fn, void *arg)
-{
-    struct coroutine *c;
-    int err = coroutine_new(coro_stacks(), fn, arg, &c);
-
-    if (!err)
-        coroutine_resume(c);
-    return err;
-}
-
 xl_verdict
 ec_start(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
     if (!start_functions[stk->call.fop])
         return -EOPNOTSUPP;
-    return ec_run(ec_run_call, stk) ? call_stack_unsent(stk) : XL_OWNED;
+    return coro_run(ec_run_call, stk) ? call_stack_unsent(stk) : XL_OWNED;
 }
 
 void

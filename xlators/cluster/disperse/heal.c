@@ -516,7 +516,7 @@ heal_job_start(struct worker_job *job)
 {
     struct ec_heal_job *j = caa_container_of(job, struct ec_heal_job, job);
 
-    if (ec_run(heal_job_go, j))
+    if (coro_run(heal_job_go, j))
         heal_job_end(j);
 }
 

@@ -642,7 +642,7 @@ ec_hold_job_run(struct worker_job *job)
 {
     struct ec_hold *h = caa_container_of(job, struct ec_hold, job);
     struct ec_inode *ei = h->ei;
-    int err = ec_run(ec_hold_finish_go, h);
+    int err = coro_run(ec_hold_finish_go, h);
 
     if (!err)
         return;

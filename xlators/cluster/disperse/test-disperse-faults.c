@@ -410,7 +410,7 @@ heal_file(void)
 {
     struct inode *inode = file_inode();
 
-    must(ec_run(heal_go, inode) == 0);
+    must(coro_run(heal_go, inode) == 0);
     scene_run(3000);
     inode_unref(inode);
 }

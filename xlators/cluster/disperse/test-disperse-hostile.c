@@ -231,7 +231,7 @@ heal_file(void)
 
     if (!inode)
         return;
-    must(ec_run(heal_go, inode) == 0);
+    must(coro_run(heal_go, inode) == 0);
     scene_run(3000);
     inode_unref(inode);
 }

@@ -13,7 +13,6 @@
 
 #include "event/timer.h"
 #include "event/worker.h"
-#include "mem/iobuf.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 enum { INODELK_SET = 1, INODELK_SET_WAIT = 2 }; /* wire 6.2 */
@@ -143,35 +142,13 @@ dist_call_at(const struct op *o, unsigned i, struct call_stack *stk)
 int
 dist_call_once(const struct op *o, unsigned i, struct call_stack *stk)
 {
-    int ret = dist_call_at(o, i, stk);
-
-    if (stk)
-        call_stack_free(stk);
-    return ret;
-}
-
-static void
-move_dict(struct dict *d, struct call_stack *to)
-{
-    if (d)
-        d->arena = &to->arena;
+    return coro_call_once(stk, o->d->child[i].xl);
 }
 
 xl_verdict
 dist_op_answer_with(const struct op *o, struct call_stack *stk)
 {
-    struct call_stack *to = o->stk;
-
-    fd_unref(to->reply.fd);
-    iobuf_unref(to->reply.iobuf);
-    to->reply = stk->reply;
-    stk->reply.fd = NULL;
-    stk->reply.iobuf = NULL;
-    stk->reply.holds_inodes = false;
-    arena_join(&to->arena, &stk->arena);
-    move_dict(to->reply.xdata, to);
-    move_dict(to->reply.dict, to);
-    call_stack_free(stk);
+    coro_call_take_reply(o->stk, stk);
     return XL_DONE;
 }
 

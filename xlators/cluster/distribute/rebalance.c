@@ -591,13 +591,10 @@ rebalance_job_run(struct worker_job *job)
 {
     struct rebalancer *r = caa_container_of(job, struct rebalancer, job);
     struct graph *graph = r->graph;
-    struct coroutine *c;
-    int err = coroutine_new(coro_stacks(), rebalance_go, r, &c);
+    int err = coro_run(rebalance_go, r);
 
-    if (!err) {
-        coroutine_resume(c);
+    if (!err)
         return;
-    }
     rebalance_walk_end(r, err);
     graph_unpin(graph);
 }

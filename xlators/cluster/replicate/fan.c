@@ -125,12 +125,7 @@ op_run_call(void *arg)
 int
 op_run(coroutine_fn fn, void *arg)
 {
-    struct coroutine *c;
-    int err = coroutine_new(coro_stacks(), fn, arg, &c);
-
-    if (!err)
-        coroutine_resume(c);
-    return err;
+    return coro_run(fn, arg);
 }
 
 xl_verdict

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mem/iobuf.h"
 #include "xlators/features/shard/shard-internal.h"
 
 enum { SHARD_INODELK_SET = 1, SHARD_INODELK_WAIT = 2 }; /* wire 6.2 */
@@ -172,18 +171,7 @@ shard_call(const struct shard_op *o, struct call_stack *stk)
 int
 shard_call_once(const struct shard_op *o, struct call_stack *stk)
 {
-    int ret = shard_call(o, stk);
-
-    if (stk)
-        call_stack_free(stk);
-    return ret;
-}
-
-static void
-shard_move_dict(struct dict *d, struct call_stack *to)
-{
-    if (d)
-        d->arena = &to->arena;
+    return coro_call_once(stk, o->s->xl->children[0]);
 }
 
 void
@@ -191,18 +179,9 @@ shard_op_take(const struct shard_op *o, struct call_stack *stk)
 {
     struct call_stack *to = o->stk;
 
-    fd_unref(to->reply.fd);
-    iobuf_unref(to->reply.iobuf);
-    to->reply = stk->reply;
-    stk->reply.fd = NULL;
-    stk->reply.iobuf = NULL;
-    stk->reply.holds_inodes = false;
     if (!to->call.loc.inode && stk->call.loc.inode)
         to->call.loc.inode = inode_ref(stk->call.loc.inode);
-    arena_join(&to->arena, &stk->arena);
-    shard_move_dict(to->reply.xdata, to);
-    shard_move_dict(to->reply.dict, to);
-    call_stack_free(stk);
+    coro_call_take_reply(to, stk);
 }
 
 static void

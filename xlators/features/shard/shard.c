@@ -210,15 +210,12 @@ static void
 shard_tell_time(struct shard *s, struct inode *inode)
 {
     struct shard_closing c = {s, inode};
-    struct coroutine *co;
 
     if (!graph_pin(s->xl->graph))
         return;
     inode_ref(inode);
-    if (!coroutine_new(coro_stacks(), shard_closing_go, &c, &co)) {
-        coroutine_resume(co);
+    if (!coro_run(shard_closing_go, &c))
         return;
-    }
     inode_unref(inode);
     graph_unpin(s->xl->graph);
 }

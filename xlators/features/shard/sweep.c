@@ -333,14 +333,8 @@ shard_sweep_begins(struct shard *s)
 static void
 shard_sweep_run(struct shard *s)
 {
-    struct coroutine *c;
-
-    if (!shard_sweep_begins(s))
+    if (!shard_sweep_begins(s) || !coro_run(shard_sweep_go, s))
         return;
-    if (!coroutine_new(coro_stacks(), shard_sweep_go, s, &c)) {
-        coroutine_resume(c);
-        return;
-    }
     pthread_mutex_lock(&s->lock);
     s->is_sweeping = false;
     pthread_mutex_unlock(&s->lock);

@@ -343,16 +343,12 @@ sets_group_bit(const struct fop_call *c)
 void
 task_start(struct task *t)
 {
-    struct coroutine *c = NULL;
-
     if (t->has_old_groups && sets_group_bit(&t->stk->call) && renew_groups(t) < 0)
         task_is_short(t);
-    int err = !t->go ? -ENOMEM : t->err ? t->err : coroutine_new(coro_stacks(), task_run, t, &c);
+    int err = !t->go ? -ENOMEM : t->err ? t->err : coro_run(task_run, t);
 
-    if (!err) {
-        coroutine_resume(c);
+    if (!err)
         return;
-    }
     task_fail(t, err);
     task_end(t);
 }

@@ -285,7 +285,6 @@ wb_looked_up(struct frame *f, struct call_stack *stk)
 {
     struct wb *wb = f->xl->private;
     uint64_t ended = f->local.u64[0];
-    struct coroutine *c;
 
     if (stk->reply.op_ret < 0 || no_writes_since(wb, ended))
         return XL_PASS;
@@ -293,14 +292,12 @@ wb_looked_up(struct frame *f, struct call_stack *stk)
 
     if (!l.inode)
         return XL_PASS;
-    int err = coroutine_new(coro_stacks(), look_again_go, &l, &c);
+    int err = coro_run(look_again_go, &l);
 
-    if (err) {
-        inode_unref(l.inode);
-        return err;
-    }
-    coroutine_resume(c);
-    return XL_OWNED;
+    if (!err)
+        return XL_OWNED;
+    inode_unref(l.inode);
+    return err;
 }
 
 static xl_verdict
