@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api-internal.h"
+#include "stack/lock-cmd.h"
 
 struct glfs_fd *
 api_file_new(struct glfs *fs, struct fd *fd, const char *path)
@@ -366,8 +367,6 @@ glfs_lseek(struct glfs_fd *fd, off_t offset, int whence)
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
-
-enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
 
 struct lock_request {
     struct request r;

@@ -10,6 +10,7 @@ libglusterfs_a_SOURCES += \
 	libglusterfs/stack/fop.c \
 	libglusterfs/stack/fop.h \
 	libglusterfs/stack/fops.def \
+	libglusterfs/stack/lock-cmd.h \
 	libglusterfs/stack/xlator.h
 
 noinst_PROGRAMS += libglusterfs/stack/bench-call-stack

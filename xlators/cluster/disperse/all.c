@@ -15,10 +15,8 @@
  * get it a client needs it on K children. */
 #include <errno.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/disperse/disperse-internal.h"
-
-enum { LK_ASK = 0, LK_TRY = 1 };                       /* wire 6.2 */
-enum { NAME_LOCK_WAITS = 0, NAME_UNLOCK = 1, NAME_LOCK_TRIES = 2 };
 
 /* ---- flush, fsync ---------------------------------------------------------------------------- */
 
@@ -151,7 +149,7 @@ ec_ipc_go(struct ec_op *op)
     ec_finish(op, err);
 }
 
-/* ---- locks of applications and of layers above ------------------------------------------------ */
+/* ---- locks of applications and of layers above ----------------------------------------------- */
 
 static bool
 is_name_lock(const struct ec_op *op)
@@ -164,7 +162,7 @@ ec_is_unlock(const struct ec_op *op)
 {
     const struct fop_call *call = &op->stk->call;
 
-    return is_name_lock(op) ? call->cmd == NAME_UNLOCK : call->type == FLOCK_UNLOCK;
+    return is_name_lock(op) ? call->cmd == ENTRYLK_UNLOCK : call->type == FLOCK_UNLOCK;
 }
 
 static struct call_stack *
@@ -175,9 +173,9 @@ unlock_all_make(const struct ec_op *op, unsigned i, bool is_spare, const void *u
     if (!stk)
         return NULL;
     if (is_name_lock(op)) {
-        stk->call.cmd = NAME_UNLOCK;
+        stk->call.cmd = ENTRYLK_UNLOCK;
     } else {
-        stk->call.cmd = LK_TRY;
+        stk->call.cmd = LK_SET;
         stk->call.type = stk->call.flock.type = FLOCK_UNLOCK;
     }
     return stk;
@@ -267,7 +265,7 @@ ec_lk_go(struct ec_op *op)
     on &= op->file ? ec_fd_open(op->file) : 0;
     if (children_count(on) < op->d->data)
         ec_fail(op, op->file ? -ENOTCONN : -EBADFD);
-    else if (op->stk->call.cmd == LK_ASK)
+    else if (op->stk->call.cmd == LK_GET)
         ec_find_lock_holder(op);
     else if (ec_is_unlock(op))
         unlock_for_caller(op);
@@ -281,7 +279,7 @@ lock_now_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unu
     struct call_stack *stk = ec_fork(op, i, is_spare, unused);
 
     if (stk)
-        stk->call.cmd = is_name_lock(op) ? NAME_LOCK_TRIES : LK_TRY;
+        stk->call.cmd = is_name_lock(op) ? ENTRYLK_TRY : LK_SET;
     return stk;
 }
 
@@ -289,7 +287,7 @@ void
 ec_locks_go(struct ec_op *op)
 {
     const struct fop_call *call = &op->stk->call;
-    bool waits = is_name_lock(op) ? call->cmd == NAME_LOCK_WAITS : call->cmd != LK_TRY;
+    bool waits = is_name_lock(op) ? call->cmd == ENTRYLK_WAIT : call->cmd != LK_SET;
     child_set on = atomic_load(&op->d->up);
     bool is_taken = false;
     struct fan f;

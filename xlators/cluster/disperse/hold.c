@@ -72,9 +72,10 @@
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/disperse/heal.h"
 
-enum { LOCK_AT_ONCE = 1, LOCK_AND_WAIT = 2, STACK_WAIT_MS = 100 };
+enum { STACK_WAIT_MS = 100 };
 
 static void ec_hold_timer_fired(struct timer *t);
 static void ec_hold_job_run(struct worker_job *job);
@@ -165,7 +166,7 @@ ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *domain, c
               child_set on)
 {
     struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LOCK_AT_ONCE, .type = FLOCK_UNLOCK};
+        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_UNLOCK};
     struct fan f;
 
     ec_insist(&f, op, on, ec_lock_make, &l);
@@ -177,7 +178,7 @@ ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain, co
              child_set on)
 {
     struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LOCK_AT_ONCE, .type = FLOCK_WRITE};
+        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_WRITE};
     struct fan f;
 
     if (ec_ask(&f, op, on, ec_lock_make, &l))
@@ -195,7 +196,7 @@ lock_in_turn(const struct ec_op *op, struct ec_lock *l, child_set on, int *err)
     child_set has = 0;
     struct fan f;
 
-    l->cmd = LOCK_AND_WAIT;
+    l->cmd = LK_SET_WAIT;
     for_each_child (i, on) {
         if (ec_ask(&f, op, CHILD(i), ec_lock_make, l)) {
             *err = -ENOMEM;
@@ -229,7 +230,7 @@ ec_locks_take(const struct ec_op *op, struct inode *inode, const char *domain, c
               child_set on, int *err)
 {
     struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LOCK_AT_ONCE, .type = FLOCK_WRITE};
+        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_WRITE};
     child_set has, taken = 0;
     struct fan f;
 

@@ -13,10 +13,9 @@
 
 #include "event/timer.h"
 #include "event/worker.h"
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
-enum { INODELK_SET = 1, INODELK_SET_WAIT = 2 }; /* wire 6.2 */
-enum { ENTRYLK_SET_WAIT = 0, ENTRYLK_UNLOCK = 1, ENTRYLK_SET = 2 };
 enum lock_how { TAKE_WAITING, TAKE_NOW, GIVE_BACK };
 
 struct op
@@ -226,10 +225,10 @@ lock_call_make(const struct op *o, const struct dist_lock *l, enum lock_how how)
     if (l->name) {
         stk->call.name = l->name;
         stk->call.has_name = 1;
-        stk->call.cmd = how == GIVE_BACK ? ENTRYLK_UNLOCK : how == TAKE_NOW ? ENTRYLK_SET : ENTRYLK_SET_WAIT;
+        stk->call.cmd = how == GIVE_BACK ? ENTRYLK_UNLOCK : how == TAKE_NOW ? ENTRYLK_TRY : ENTRYLK_WAIT;
         stk->call.type = FLOCK_WRITE;
     } else {
-        stk->call.cmd = how == TAKE_WAITING ? INODELK_SET_WAIT : INODELK_SET;
+        stk->call.cmd = how == TAKE_WAITING ? LK_SET_WAIT : LK_SET;
         stk->call.type = how == GIVE_BACK ? FLOCK_UNLOCK : l->type;
         stk->call.flock.type = stk->call.type;
         if (how == GIVE_BACK && l->note_done)

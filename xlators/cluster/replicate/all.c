@@ -19,10 +19,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
-
-enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
-enum { ENTRY_LOCK_WAIT = 0, ENTRY_UNLOCK = 1, ENTRY_LOCK_NOW = 2 };
 
 static bool
 is_entry_lock(const struct op *op)
@@ -36,7 +34,7 @@ is_unlock(const struct op *op)
 {
     const struct fop_call *call = &op->stk->call;
 
-    return is_entry_lock(op) ? call->cmd == ENTRY_UNLOCK : call->type == FLOCK_UNLOCK;
+    return is_entry_lock(op) ? call->cmd == ENTRYLK_UNLOCK : call->type == FLOCK_UNLOCK;
 }
 
 /* ---- to all in parallel ---------------------------------------------------------------------- */
@@ -147,7 +145,7 @@ unlock_children_make(const struct op *op, unsigned i, const void *unused)
         stk->call.cmd = LK_SET;
         stk->call.type = stk->call.flock.type = FLOCK_UNLOCK;
     } else {
-        stk->call.cmd = ENTRY_UNLOCK;
+        stk->call.cmd = ENTRYLK_UNLOCK;
     }
     return stk;
 }
@@ -297,10 +295,10 @@ static bool
 make_nonblocking(struct op *op)
 {
     struct fop_call *call = &op->stk->call;
-    uint32_t wait = is_entry_lock(op) ? ENTRY_LOCK_WAIT : LK_SET_WAIT;
+    uint32_t wait = is_entry_lock(op) ? ENTRYLK_WAIT : LK_SET_WAIT;
     bool waits = call->cmd == wait;
 
-    call->cmd = is_entry_lock(op) ? ENTRY_LOCK_NOW : LK_SET;
+    call->cmd = is_entry_lock(op) ? ENTRYLK_TRY : LK_SET;
     return waits;
 }
 
@@ -344,7 +342,7 @@ locks_go(struct op *op)
         unlock_children(op, has);
     if (err == -EAGAIN && waits) {
         names_hurry(op);
-        op->stk->call.cmd = is_entry_lock(op) ? ENTRY_LOCK_WAIT : LK_SET_WAIT;
+        op->stk->call.cmd = is_entry_lock(op) ? ENTRYLK_WAIT : LK_SET_WAIT;
         err = lock_children_in_turn(op, on);
     }
     reply_all(op, err);

@@ -4,18 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
-/* Values on the wire (wire 6.2). */
-enum { INODE_LOCK_NOW = 1, INODE_LOCK_WAIT = 2 };
-enum { ENTRY_LOCK_WAIT = 0, ENTRY_UNLOCK = 1, ENTRY_LOCK_NOW = 2 };
 enum lock_how { LOCK_NOW, LOCK_WAIT, LOCK_DROP };
 
 static void
 fill_entry_lock(struct fop_call *call, const struct lock_entity *e, enum lock_how how)
 {
     static const uint32_t cmds[] = {
-        [LOCK_NOW] = ENTRY_LOCK_NOW, [LOCK_WAIT] = ENTRY_LOCK_WAIT, [LOCK_DROP] = ENTRY_UNLOCK};
+        [LOCK_NOW] = ENTRYLK_TRY, [LOCK_WAIT] = ENTRYLK_WAIT, [LOCK_DROP] = ENTRYLK_UNLOCK};
 
     call->cmd = cmds[how];
     call->type = FLOCK_WRITE;
@@ -26,7 +24,7 @@ fill_entry_lock(struct fop_call *call, const struct lock_entity *e, enum lock_ho
 static void
 fill_inode_lock(struct fop_call *call, const struct lock_entity *e, enum lock_how how)
 {
-    call->cmd = how == LOCK_WAIT ? INODE_LOCK_WAIT : INODE_LOCK_NOW;
+    call->cmd = how == LOCK_WAIT ? LK_SET_WAIT : LK_SET;
     call->type = how == LOCK_DROP ? FLOCK_UNLOCK : FLOCK_WRITE;
     call->flock = (struct fop_flock){
         .type = call->type, .start = (int64_t)e->start, .len = (int64_t)e->len};

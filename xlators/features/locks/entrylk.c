@@ -11,9 +11,9 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/features/locks/locks-internal.h"
 
-enum { ENTRYLK_LOCK = 0, ENTRYLK_UNLOCK = 1, ENTRYLK_LOCK_NB = 2 };
 
 static int
 entrylk_check(const struct call_stack *stk)
@@ -21,7 +21,7 @@ entrylk_check(const struct call_stack *stk)
     const struct fop_call *c = &stk->call;
 
     /* Stock fails an unknown command with errno 0, which no client can interpret. */
-    if (c->cmd > ENTRYLK_LOCK_NB || c->type > FLOCK_WRITE)
+    if (c->cmd > ENTRYLK_TRY || c->type > FLOCK_WRITE)
         return -EINVAL;
     return lock_domain_check(stk);
 }
@@ -75,5 +75,5 @@ locks_entrylk(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     entrylk_range(name, &l->start, &l->end);
     l->is_exclusive = true; /* the type makes no difference: two readers exclude each other too */
-    return lock_queue_request(xl, stk, inode, c->volume, LOCK_ENTRY, l, c->cmd == ENTRYLK_LOCK);
+    return lock_queue_request(xl, stk, inode, c->volume, LOCK_ENTRY, l, c->cmd == ENTRYLK_WAIT);
 }

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/features/locks/locks-internal.h"
 
-enum { INODELK_SETLK = 1, INODELK_SETLKW = 2 };
 
 /* Replicate's metadata lock has nothing to do with data locks on the whole file. */
 static const char *
@@ -24,7 +24,7 @@ inodelk_check(const struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
 
-    if (c->cmd != INODELK_SETLK && c->cmd != INODELK_SETLKW)
+    if (c->cmd != LK_SET && c->cmd != LK_SET_WAIT)
         return -ENOTSUP;
     if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && c->type != FLOCK_UNLOCK)
         return -EINVAL;
@@ -63,5 +63,5 @@ locks_inodelk(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     l->start = start;
     l->end = end;
-    return lock_queue_request(xl, stk, inode, domain, LOCK_INODE, l, c->cmd == INODELK_SETLKW);
+    return lock_queue_request(xl, stk, inode, domain, LOCK_INODE, l, c->cmd == LK_SET_WAIT);
 }

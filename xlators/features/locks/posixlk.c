@@ -10,9 +10,10 @@
 #include <string.h>
 
 #include "mem/mem-pool.h"
+#include "stack/lock-cmd.h"
 #include "xlators/features/locks/locks-internal.h"
 
-enum { LK_GETLK = 0, LK_SETLK = 1, LK_SETLKW = 2, LK_RESLK_LCK = 3, LK_GETLK_FD = 6 };
+enum { LK_RESLK_LCK = 3, LK_GETLK_FD = 6 }; /* not built, like the commands between them */
 
 /* Cuts the range of `key` out of its owner's granted locks. `spare` becomes the right-hand piece of a lock
  * that is split in two; at most one lock is split. */
@@ -119,9 +120,9 @@ posixlk_check(const struct call_stack *stk)
     if (c->cmd >= LK_RESLK_LCK && c->cmd <= LK_GETLK_FD)
         /* lock reservation and recovery: no client of this protocol sends these commands */
         return -EOPNOTSUPP;
-    if (c->cmd > LK_SETLKW)
+    if (c->cmd > LK_SET_WAIT)
         return -EINVAL;
-    if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && (c->type != FLOCK_UNLOCK || c->cmd == LK_GETLK))
+    if (c->type != FLOCK_READ && c->type != FLOCK_WRITE && (c->type != FLOCK_UNLOCK || c->cmd == LK_GET))
         return -EINVAL;
     return stk->caller.lk_owner.len > LK_OWNER_MAX ? -EINVAL : 0;
 }
@@ -177,7 +178,7 @@ setlk(struct lock_inode *li, struct call_stack *stk, struct lock *l, struct lock
             lock_inode_settle_locked(li, b);
         return err ? err : XL_DONE;
     }
-    if (stk->call.cmd != LK_SETLKW)
+    if (stk->call.cmd != LK_SET_WAIT)
         return -EAGAIN;
     /* Two readers that both want to become writers would wait for each other unless each gives up its read
      * lock first. */
@@ -220,7 +221,7 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
         stk->reply.flock.start = start;
         stk->reply.flock.len = -c->flock.len;
     }
-    bool is_kept = c->cmd != LK_GETLK && c->type != FLOCK_UNLOCK;
+    bool is_kept = c->cmd != LK_GET && c->type != FLOCK_UNLOCK;
     struct lock key, *l = is_kept ? lock_new(xl, stk, NULL) : &key;
     xl_verdict verdict = -ENOTCONN;
 
@@ -231,7 +232,7 @@ locks_lk(struct xlator *xl, struct call_stack *stk)
     l->start = start;
     l->end = end;
     if (lock_inode_enter_for(li, &b, xl, stk->client))
-        verdict = c->cmd == LK_GETLK         ? getlk(li, stk, l)
+        verdict = c->cmd == LK_GET         ? getlk(li, stk, l)
                   : c->type == FLOCK_UNLOCK ? posixlk_unlock(li, stk, l, &b)
                                             : setlk(li, stk, l, &b);
     if (verdict < 0 && is_kept)

@@ -7,10 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/features/shard/shard-internal.h"
-
-enum { SHARD_INODELK_SET = 1, SHARD_INODELK_WAIT = 2 }; /* wire 6.2 */
-enum { SHARD_ENTRYLK_WAIT = 0, SHARD_ENTRYLK_UNLOCK = 1, SHARD_ENTRYLK_SET = 2 };
 
 struct shard_op
 shard_op_of(struct xlator *xl, struct call_stack *stk)
@@ -236,7 +234,7 @@ shard_inodelk(const struct shard_op *o, const char *domain, const uint8_t *owner
 
     if (!stk)
         return NULL;
-    stk->call.cmd = how == SHARD_LOCK_WAIT ? SHARD_INODELK_WAIT : SHARD_INODELK_SET;
+    stk->call.cmd = how == SHARD_LOCK_WAIT ? LK_SET_WAIT : LK_SET;
     stk->call.type = how == SHARD_LOCK_DROP ? FLOCK_UNLOCK : FLOCK_WRITE;
     stk->call.flock.type = stk->call.type;
     return stk;
@@ -255,9 +253,9 @@ shard_entrylk(const struct shard_op *o, struct inode *dir, const char *name, con
         return stk ? shard_unless_short(stk, -ENOMEM) : NULL;
     stk->call.name = memcpy(copy, name, size);
     stk->call.has_name = 1;
-    stk->call.cmd = how == SHARD_LOCK_DROP  ? SHARD_ENTRYLK_UNLOCK
-                    : how == SHARD_LOCK_TRY ? SHARD_ENTRYLK_SET
-                                            : SHARD_ENTRYLK_WAIT;
+    stk->call.cmd = how == SHARD_LOCK_DROP  ? ENTRYLK_UNLOCK
+                    : how == SHARD_LOCK_TRY ? ENTRYLK_TRY
+                                            : ENTRYLK_WAIT;
     stk->call.type = FLOCK_WRITE;
     return stk;
 }

@@ -12,9 +12,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "stack/lock-cmd.h"
 #include "xlators/mount/fuse/fuse-internal.h"
 
-enum { LK_GET = 0, LK_SET = 1, LK_SET_WAIT = 2 }; /* wire 6.2 */
 enum { LOCK_WITHDRAWN = INT_MIN };
 
 static uint32_t

@@ -18,9 +18,10 @@
 
 #include "log/log.h"
 #include "mem/mem-pool.h"
+#include "stack/lock-cmd.h"
 #include "xlators/protocol/client/client-internal.h"
 
-enum { LK_SET = 1, OWNER_MAX = 16 };
+enum { OWNER_MAX = 16 };
 
 /* Under the client's lock. */
 struct held_lock {

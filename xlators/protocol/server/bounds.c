@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "log/log.h"
+#include "stack/lock-cmd.h"
 #include "xlators/protocol/server/server-internal.h"
 
 /* Largest replies, reserved before the fop is executed. Smaller replies are a few bytes per call, and the
@@ -13,7 +14,6 @@
 #define LISTING_MAX (128u << 10) /* storage clamps a listing to this */
 #define XATTR_BYTES (64u << 10)  /* bytes of a value, or of all names */
 
-enum { LK_SETLKW = 2, INODELK_SETLKW = 2, ENTRYLK_LOCK = 0 };
 
 bool
 bounds_waits(uint32_t procedure)
@@ -57,13 +57,13 @@ waiting_error(const struct fop_call *call)
 {
     switch (call->fop) {
     case FOP_lk:
-        return call->cmd == LK_SETLKW && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
+        return call->cmd == LK_SET_WAIT && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
     case FOP_inodelk:
     case FOP_finodelk:
-        return call->cmd == INODELK_SETLKW && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
+        return call->cmd == LK_SET_WAIT && call->type != FLOCK_UNLOCK ? -ENOLCK : 0;
     case FOP_entrylk:
     case FOP_fentrylk:
-        return call->cmd == ENTRYLK_LOCK ? -ENOLCK : 0;
+        return call->cmd == ENTRYLK_WAIT ? -ENOLCK : 0;
     default:
         return -EAGAIN;
     }
