@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Sends a call to several children, with care for lack of memory: fan.h. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "fs/fd.h"
 #include "log/log.h"
+#include "mem/iobuf.h"
 #include "xlators/cluster/fan.h"
 
 void
@@ -224,6 +228,70 @@ fan_copy_reply(const struct fan *f, unsigned i, struct call_stack *stk)
     if (!err)
         to->dict = dict_dup(from->dict, &stk->arena, &err);
     return err ? err : join_name_note(f, stk);
+}
+
+int
+fan_join_places(const struct fan *f, struct call_stack *to, const struct xlator *xl, const char *kind)
+{
+    const char *key = to->call.name, *place[FAN_CHILDREN_MAX];
+    size_t size = strlen(kind) + strlen(xl->name) + sizeof "(<:>)";
+
+    for_each_child (i, f->good) {
+        const struct dict_pair *p = dict_find_text(f->stk[i]->reply.dict, key);
+
+        place[i] = p ? dict_pair_str(p) : NULL;
+        size += place[i] ? strlen(place[i]) + 1 : 0;
+    }
+    char *text = arena_alloc(&to->arena, size);
+    struct dict *d = dict_new(&to->arena);
+
+    if (!text || !d)
+        return -ENOMEM;
+    int at = snprintf(text, size, "(<%s:%s>", kind, xl->name);
+    for_each_child (i, f->good)
+        at += place[i] ? snprintf(text + at, size - (size_t)at, " %s", place[i]) : 0;
+    snprintf(text + at, size - (size_t)at, ")");
+    to->reply.dict = d;
+    return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
+}
+
+/* ---- the caller's own call ------------------------------------------------------------------- */
+
+static xl_verdict
+own_call_answered(struct frame *f, struct call_stack *stk)
+{
+    (void)stk;
+    coroutine_resume(f->local.ptr);
+    return XL_OWNED;
+}
+
+static void
+drop_reply(struct call_stack *stk)
+{
+    fd_unref(stk->reply.fd);
+    iobuf_unref(stk->reply.iobuf);
+    memset(&stk->reply, 0, sizeof stk->reply);
+}
+
+int
+fan_wind_own(struct call_stack *stk, struct xlator *xl, unsigned i, struct fd *fd)
+{
+    struct frame *f = frame_push(stk, xl, own_call_answered);
+    struct fd *own = stk->call.fd;
+
+    if (!f)
+        return -ENOMEM;
+    drop_reply(stk);
+    f->local.ptr = coroutine_self();
+    if (fd)
+        stk->call.fd = fd_ref(fd);
+    call_stack_wind_child(stk, xl->children[i]);
+    coroutine_yield();
+    if (fd) {
+        fd_unref(stk->call.fd);
+        stk->call.fd = own;
+    }
+    return coro_call_result(stk);
 }
 
 struct dict *

@@ -78,6 +78,13 @@ fan_is_short(const struct fan *f)
 void fan_end(struct fan *f);
 /* Copies results, attributes and dicts of child i's reply into the reply of `to`. Returns 0 or -ENOMEM. */
 int fan_copy_reply(const struct fan *f, unsigned i, struct call_stack *to);
+/* Winds `stk`, the caller's own call, to child i of `xl`, with `fd` in the place of the caller's (NULL: the
+ * caller's). The reply is then in stk->reply, without the reply of a child that was asked before. Returns as
+ * coro_call(). */
+int fan_wind_own(struct call_stack *stk, struct xlator *xl, unsigned i, struct fd *fd);
+/* Sets the reply to the caller's GETXATTR of pathinfo, "(<EC:V-disperse-0> PLACE PLACE)", with the path on
+ * each child that has answered; `kind` is the word for the layer. Returns 0 or -ENOMEM. */
+int fan_join_places(const struct fan *f, struct call_stack *to, const struct xlator *xl, const char *kind);
 /* Returns the call's xdata, made on first use. NULL: out of memory. */
 struct dict *call_xdata(struct call_stack *stk);
 

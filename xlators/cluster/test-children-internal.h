@@ -22,7 +22,7 @@ void locks_drop_child(unsigned i);
 /* Grants the waiting locks that have become free. */
 void locks_grant_waiting(void);
 
-/* ---- disks (test-children-store.c) ------------------------------------------------------------ */
+/* ---- disks (test-children-store.c) ----------------------------------------------------------- */
 
 /* Return the number of the object, or the name in the folder; -1 or NULL: there is none. */
 int store_object_of(const struct store *s, const struct gfid *gfid);
@@ -42,7 +42,7 @@ bool pair_has_bytes(const struct dict_pair *p);
 /* Returns the number of objects with pending heals. */
 int64_t store_pending(const struct store *s);
 
-/* ---- serving (test-children-serve.c) ---------------------------------------------------------- */
+/* ---- serving (test-children-serve.c) --------------------------------------------------------- */
 
 /* A call on its way to a child. */
 struct child_call {

@@ -17,6 +17,7 @@
 
 #include "stack/lock-cmd.h"
 #include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/lock-calls.h"
 
 /* ---- flush, fsync ---------------------------------------------------------------------------- */
 
@@ -151,33 +152,13 @@ ec_ipc_go(struct ec_op *op)
 
 /* ---- locks of applications and of layers above ----------------------------------------------- */
 
-static bool
-is_name_lock(const struct ec_op *op)
-{
-    return op->fop == FOP_entrylk || op->fop == FOP_fentrylk;
-}
-
-static bool
-ec_is_unlock(const struct ec_op *op)
-{
-    const struct fop_call *call = &op->stk->call;
-
-    return is_name_lock(op) ? call->cmd == ENTRYLK_UNLOCK : call->type == FLOCK_UNLOCK;
-}
-
 static struct call_stack *
 unlock_all_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unused)
 {
     struct call_stack *stk = ec_fork(op, i, is_spare, unused);
 
-    if (!stk)
-        return NULL;
-    if (is_name_lock(op)) {
-        stk->call.cmd = ENTRYLK_UNLOCK;
-    } else {
-        stk->call.cmd = LK_SET;
-        stk->call.type = stk->call.flock.type = FLOCK_UNLOCK;
-    }
+    if (stk)
+        lock_call_to_unlock(&stk->call);
     return stk;
 }
 
@@ -194,49 +175,13 @@ unlock_all(struct ec_op *op, child_set on)
 static int
 lock_all_in_turn(struct ec_op *op, child_set on)
 {
-    child_set has = 0;
-    int err = 0;
+    child_set has;
+    int err = ec_lock_in_turn(op, on, &has);
 
-    for_each_child (i, on) {
-        struct fan f;
-
-        err = ec_ask(&f, op, CHILD(i), ec_fork, NULL);
-        if (err)
-            break;
-        err = f.ret[i];
-        if (err >= 0 && !has)
-            (void)fan_copy_reply(&f, i, op->stk); /* a lock's reply has no dict */
-        has |= fan_done(&f);
-        fan_end(&f);
-        if (err < 0 && err != -ENOTCONN)
-            break;
-        err = 0;
-    }
     if (!err && children_count(has) >= op->d->data)
         return 0;
     unlock_all(op, has);
     return err ? err : -ENOTCONN;
-}
-
-/* Asks for the lock's holder, child after child: the first child that knows a holder answers. */
-static void
-ec_find_lock_holder(struct ec_op *op)
-{
-    int err = -ENOTCONN;
-
-    for_each_child (i, atomic_load(&op->d->up)) {
-        struct fan f;
-
-        if (ec_ask(&f, op, CHILD(i), ec_fork, NULL)) {
-            err = -ENOMEM;
-            break;
-        }
-        err = f.good ? fan_copy_reply(&f, i, op->stk) : err;
-        fan_end(&f);
-        if (!err && op->stk->reply.flock.type != FLOCK_UNLOCK)
-            break;
-    }
-    ec_finish(op, err);
 }
 
 static void
@@ -266,8 +211,8 @@ ec_lk_go(struct ec_op *op)
     if (children_count(on) < op->d->data)
         ec_fail(op, op->file ? -ENOTCONN : -EBADFD);
     else if (op->stk->call.cmd == LK_GET)
-        ec_find_lock_holder(op);
-    else if (ec_is_unlock(op))
+        ec_finish(op, ec_find_lock_holder(op, atomic_load(&op->d->up)));
+    else if (lock_call_is_unlock(&op->stk->call))
         unlock_for_caller(op);
     else
         ec_finish(op, lock_all_in_turn(op, on));
@@ -279,21 +224,20 @@ lock_now_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unu
     struct call_stack *stk = ec_fork(op, i, is_spare, unused);
 
     if (stk)
-        stk->call.cmd = is_name_lock(op) ? ENTRYLK_TRY : LK_SET;
+        lock_call_to_try(&stk->call);
     return stk;
 }
 
 void
 ec_locks_go(struct ec_op *op)
 {
-    const struct fop_call *call = &op->stk->call;
-    bool waits = is_name_lock(op) ? call->cmd == ENTRYLK_WAIT : call->cmd != LK_SET;
+    bool waits = lock_call_waits(&op->stk->call);
     child_set on = atomic_load(&op->d->up);
     bool is_taken = false;
     struct fan f;
     int ret;
 
-    if (ec_is_unlock(op)) {
+    if (lock_call_is_unlock(&op->stk->call)) {
         unlock_for_caller(op);
         return;
     }

@@ -127,6 +127,9 @@ typedef struct call_stack *(*ec_make_fn)(const struct ec_op *op, unsigned i, boo
 /* fan_send() and fan_press() of the operation's calls. */
 int ec_ask(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
 void ec_insist(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
+/* lock_calls_in_turn() and lock_calls_find_holder() with the caller's call. */
+int ec_lock_in_turn(struct ec_op *op, child_set on, child_set *has);
+int ec_find_lock_holder(struct ec_op *op, child_set on);
 /* Copies the caller's call, with child i's fd. */
 struct call_stack *ec_fork(const struct ec_op *op, unsigned i, bool is_spare, const void *unused);
 /* The same, and asks for the number of clients that hold or want the lock of a hold (ec_hold). */

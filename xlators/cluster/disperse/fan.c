@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/lock-calls.h"
 
 /* ---- life of an operation -------------------------------------------------------------------- */
 
@@ -245,38 +246,12 @@ ec_fd_call(const struct ec_op *op, enum fop fop, unsigned i, bool is_spare, stru
     return stk;
 }
 
-static xl_verdict
-ec_child_has_answered(struct frame *f, struct call_stack *stk)
-{
-    (void)stk;
-    coroutine_resume(f->local.ptr);
-    return XL_OWNED;
-}
-
 int
 ec_call_child(struct ec_op *op, unsigned i)
 {
-    struct call_stack *stk = op->stk;
-    struct frame *f = frame_push(stk, op->d->xl, ec_child_has_answered);
+    struct fd *fd = op->file && op->fd ? ec_fd_child(op->file, i) : NULL;
 
-    if (!f)
-        return -ENOMEM;
-    fd_unref(stk->reply.fd); /* the reply of a child that was asked before */
-    iobuf_unref(stk->reply.iobuf);
-    memset(&stk->reply, 0, sizeof stk->reply);
-    f->local.ptr = coroutine_self();
-    struct fd *fd = op->file ? ec_fd_child(op->file, i) : NULL;
-    if (op->fd && fd) {
-        fd_unref(stk->call.fd);
-        stk->call.fd = fd_ref(fd);
-    }
-    call_stack_wind_child(stk, op->d->xl->children[i]);
-    coroutine_yield();
-    if (op->fd && stk->call.fd != op->fd) {
-        fd_unref(stk->call.fd);
-        stk->call.fd = fd_ref(op->fd);
-    }
-    return coro_call_result(stk);
+    return fan_wind_own(op->stk, op->d->xl, i, fd);
 }
 
 /* ---- calls to several children --------------------------------------------------------------- */
@@ -317,4 +292,20 @@ ec_insist(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, 
     struct ec_maker m = ec_maker(op, make, arg);
 
     fan_press(f, &m.base, to);
+}
+
+int
+ec_lock_in_turn(struct ec_op *op, child_set on, child_set *has)
+{
+    struct ec_maker m = ec_maker(op, ec_fork, NULL);
+
+    return lock_calls_in_turn(&m.base, op->stk, on, has);
+}
+
+int
+ec_find_lock_holder(struct ec_op *op, child_set on)
+{
+    struct ec_maker m = ec_maker(op, ec_fork, NULL);
+
+    return lock_calls_find_holder(&m.base, op->stk, on);
 }

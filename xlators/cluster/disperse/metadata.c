@@ -164,32 +164,6 @@ ec_one_go(struct ec_op *op)
 
 /* ---- xattrs ---------------------------------------------------------------------------------- */
 
-/* Sets the reply "(<EC:V-disperse-0> PLACE PLACE)", with the path on each child that is up. */
-static int
-ec_put_places(struct ec_op *op, const struct fan *f)
-{
-    const char *key = op->stk->call.name, *place[FAN_CHILDREN_MAX];
-    size_t size = strlen(op->d->xl->name) + sizeof "(<EC:>)";
-
-    for_each_child (i, f->good) {
-        const struct dict_pair *p = dict_find_text(f->stk[i]->reply.dict, key);
-
-        place[i] = p ? dict_pair_str(p) : NULL;
-        size += place[i] ? strlen(place[i]) + 1 : 0;
-    }
-    char *text = arena_alloc(&op->stk->arena, size);
-    struct dict *d = dict_new(&op->stk->arena);
-
-    if (!text || !d)
-        return -ENOMEM;
-    int at = snprintf(text, size, "(<EC:%s>", op->d->xl->name);
-    for_each_child (i, f->good)
-        at += place[i] ? snprintf(text + at, size - (size_t)at, " %s", place[i]) : 0;
-    snprintf(text + at, size - (size_t)at, ")");
-    op->stk->reply.dict = d;
-    return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
-}
-
 static void
 ec_pathinfo_go(struct ec_op *op)
 {
@@ -197,7 +171,7 @@ ec_pathinfo_go(struct ec_op *op)
     int err = ec_ask(&f, op, atomic_load(&op->d->up), ec_fork, NULL);
 
     if (!err) {
-        err = f.good ? ec_put_places(op, &f) : -ENOTCONN;
+        err = f.good ? fan_join_places(&f, op->stk, op->d->xl, "EC") : -ENOTCONN;
         fan_end(&f);
     }
     ec_finish(op, err);

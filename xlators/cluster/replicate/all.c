@@ -20,22 +20,8 @@
 #include <string.h>
 
 #include "stack/lock-cmd.h"
+#include "xlators/cluster/lock-calls.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
-
-static bool
-is_entry_lock(const struct op *op)
-{
-    return op->fop == FOP_entrylk || op->fop == FOP_fentrylk;
-}
-
-/* Returns whether the call is an unlock of any kind of lock. */
-static bool
-is_unlock(const struct op *op)
-{
-    const struct fop_call *call = &op->stk->call;
-
-    return is_entry_lock(op) ? call->cmd == ENTRYLK_UNLOCK : call->type == FLOCK_UNLOCK;
-}
 
 /* ---- to all in parallel ---------------------------------------------------------------------- */
 
@@ -79,7 +65,7 @@ must_be_done(const struct op *op)
 {
     bool is_lock = fop_info[op->fop].traits & FOP_WAITS;
 
-    return op->fop == FOP_flush || (is_lock && is_unlock(op));
+    return op->fop == FOP_flush || (is_lock && lock_call_is_unlock(&op->stk->call));
 }
 
 void
@@ -136,17 +122,8 @@ unlock_children_make(const struct op *op, unsigned i, const void *unused)
     struct call_stack *stk = op_fork(op, i);
 
     (void)unused;
-    if (!stk)
-        return NULL;
-    if (op->fop == FOP_lk) {
-        stk->call.cmd = LK_SET;
-        stk->call.type = stk->call.flock.type = FLOCK_UNLOCK;
-    } else if (op->fop == FOP_inodelk || op->fop == FOP_finodelk) {
-        stk->call.cmd = LK_SET;
-        stk->call.type = stk->call.flock.type = FLOCK_UNLOCK;
-    } else {
-        stk->call.cmd = ENTRYLK_UNLOCK;
-    }
+    if (stk)
+        lock_call_to_unlock(&stk->call);
     return stk;
 }
 
@@ -163,51 +140,13 @@ unlock_children(struct op *op, child_set on)
 static int
 lock_children_in_turn(struct op *op, child_set on)
 {
-    child_set has = 0;
-    int err = -ENOTCONN;
+    child_set has;
+    int err = op_lock_in_turn(op, on, &has);
 
-    for_each_child(i, on)
-    {
-        struct fan f;
-
-        wind_all(op, &f, CHILD(i));
-        int ret = f.ret[i];
-        if (ret >= 0 && !has)
-            (void)fan_take(&f, op, i); /* the reply of a lock has no dict, so this cannot run out of memory */
-        fan_end(&f);
-        if (ret >= 0)
-            has |= CHILD(i);
-        else
-            err = ret;
-        if (ret < 0 && ret != -ENOTCONN)
-            break;
-        if (ret >= 0)
-            err = err == -ENOTCONN ? err : ret;
-    }
-    if (has == on || (op_has_quorum(op, has) && err == -ENOTCONN))
+    if (!err && (has == on || op_has_quorum(op, has)))
         return 0;
     unlock_children(op, has);
-    return err;
-}
-
-/* Asks for the lock's holder, child after child: the first child that knows a holder answers. */
-static void
-find_lock_holder(struct op *op)
-{
-    int err = -ENOTCONN;
-
-    for_each_child(i, reachable_children(op))
-    {
-        struct fan f;
-
-        wind_all(op, &f, CHILD(i));
-        if (f.good)
-            err = fan_take(&f, op, i);
-        fan_end(&f);
-        if (!err && op->stk->reply.flock.type != FLOCK_UNLOCK)
-            break;
-    }
-    reply_all(op, err);
+    return err ? err : -ENOTCONN;
 }
 
 void
@@ -220,7 +159,7 @@ lk_go(struct op *op)
         return;
     }
     if (op->stk->call.cmd == LK_GET)
-        find_lock_holder(op);
+        reply_all(op, op_find_lock_holder(op, on));
     else if (op->stk->call.type == FLOCK_UNLOCK)
         all_go(op);
     else
@@ -290,18 +229,6 @@ lockinfo_go(struct op *op)
 
 /* ---- locks of layers above ------------------------------------------------------------------- */
 
-/* Makes the request non-blocking. Returns whether the caller asked to wait. */
-static bool
-make_nonblocking(struct op *op)
-{
-    struct fop_call *call = &op->stk->call;
-    uint32_t wait = is_entry_lock(op) ? ENTRYLK_WAIT : LK_SET_WAIT;
-    bool waits = call->cmd == wait;
-
-    call->cmd = is_entry_lock(op) ? ENTRYLK_TRY : LK_SET;
-    return waits;
-}
-
 /* Ends this mount's hold on the folder's names for a lock on the folder as a whole, which a removal of the
  * folder takes, or else when such a lock must wait. The name locks that distribute takes before a change
  * come just before a change that shares the hold, so they do not end it. */
@@ -324,13 +251,14 @@ locks_go(struct op *op)
         op_fail(op, -ENOTCONN);
         return;
     }
-    if (is_unlock(op)) {
+    if (lock_call_is_unlock(&op->stk->call)) {
         all_go(op);
         return;
     }
-    if (!is_entry_lock(op) && op->stk->call.type == FLOCK_WRITE)
+    if (!lock_call_is_of_name(&op->stk->call) && op->stk->call.type == FLOCK_WRITE)
         names_hurry(op);
-    bool waits = make_nonblocking(op), is_taken = false;
+    bool waits = lock_call_waits(&op->stk->call), is_taken = false;
+    lock_call_to_try(&op->stk->call);
     wind_all(op, &f, on);
     for_each_child(i, f.sent & ~f.good) is_taken |= f.ret[i] == -EAGAIN;
     int err = f.unsent ? -ENOMEM : is_taken ? -EAGAIN : quorum_result(op, &f);
@@ -342,7 +270,7 @@ locks_go(struct op *op)
         unlock_children(op, has);
     if (err == -EAGAIN && waits) {
         names_hurry(op);
-        op->stk->call.cmd = is_entry_lock(op) ? ENTRYLK_WAIT : LK_SET_WAIT;
+        lock_call_to_wait(&op->stk->call);
         err = lock_children_in_turn(op, on);
     }
     reply_all(op, err);

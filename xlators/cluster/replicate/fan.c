@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mem/iobuf.h"
+#include "xlators/cluster/lock-calls.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
 /* ---- life of an operation -------------------------------------------------------------------- */
@@ -343,38 +343,26 @@ fan_take_refusal(struct fan *f, struct op *op)
 
 /* ---- the caller's own call ------------------------------------------------------------------- */
 
-static xl_verdict
-child_has_answered(struct frame *f, struct call_stack *stk)
-{
-    (void)stk;
-    coroutine_resume(f->local.ptr);
-    return XL_OWNED;
-}
-
-static void
-drop_reply(struct call_stack *stk)
-{
-    fd_unref(stk->reply.fd);
-    iobuf_unref(stk->reply.iobuf);
-    memset(&stk->reply, 0, sizeof stk->reply);
-}
-
 int
 op_call_child(struct op *op, unsigned i)
 {
-    struct call_stack *stk = op->stk;
-    struct frame *f = frame_push(stk, op->r->xl, child_has_answered);
+    struct fd *fd = op->file && op->fd ? repl_fd_child(op->file, i) : NULL;
 
-    if (!f)
-        return -ENOMEM;
-    drop_reply(stk); /* the reply of a child that was asked before */
-    f->local.ptr = coroutine_self();
-    put_child_fd(stk, op, i);
-    call_stack_wind_child(stk, op->r->xl->children[i]);
-    coroutine_yield();
-    if (op->fd && stk->call.fd != op->fd) {
-        fd_unref(stk->call.fd);
-        stk->call.fd = fd_ref(op->fd);
-    }
-    return coro_call_result(stk);
+    return fan_wind_own(op->stk, op->r->xl, i, fd);
+}
+
+int
+op_lock_in_turn(struct op *op, child_set on, child_set *has)
+{
+    struct op_maker m = op_maker(op, fan_fork, NULL);
+
+    return lock_calls_in_turn(&m.base, op->stk, on, has);
+}
+
+int
+op_find_lock_holder(struct op *op, child_set on)
+{
+    struct op_maker m = op_maker(op, fan_fork, NULL);
+
+    return lock_calls_find_holder(&m.base, op->stk, on);
 }

@@ -9,6 +9,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/folder-place.c \
 	xlators/cluster/folder-place.h \
 	xlators/cluster/fan.h \
+	xlators/cluster/lock-calls.c \
+	xlators/cluster/lock-calls.h \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
 	xlators/cluster/replicate/changelog.h \

@@ -160,32 +160,10 @@ is_pathinfo(const char *name)
            (strcmp(name, "trusted.glusterfs.pathinfo") == 0 || strcmp(name, "glusterfs.pathinfo") == 0);
 }
 
-/* Sets the reply "(<REPLICATE:V-replicate-0> PLACE PLACE)", with the path on each child that is up. */
 static int
 put_places(struct op *op, const struct fan *f)
 {
-    const char *key = op->stk->call.name;
-    size_t size = strlen(op->r->xl->name) + sizeof "(<REPLICATE:>)";
-    const char *place[REPLICAS_MAX];
-
-    for_each_child (i, f->good) {
-        const struct dict_pair *p = dict_find_text(f->stk[i]->reply.dict, key);
-
-        place[i] = p ? dict_pair_str(p) : NULL;
-        size += place[i] ? strlen(place[i]) + 1 : 0;
-    }
-    char *text = arena_alloc(&op->stk->arena, size);
-    struct dict *d = dict_new(&op->stk->arena);
-
-    if (!text || !d)
-        return -ENOMEM;
-    int at = snprintf(text, size, "(<REPLICATE:%s>", op->r->xl->name);
-
-    for_each_child (i, f->good)
-        at += place[i] ? snprintf(text + at, size - (size_t)at, " %s", place[i]) : 0;
-    snprintf(text + at, size - (size_t)at, ")");
-    op->stk->reply.dict = d;
-    return dict_set_text(d, key, DICT_STR, text, (uint32_t)strlen(text) + 1);
+    return fan_join_places(f, op->stk, op->r->xl, "REPLICATE");
 }
 
 /* Asks all children that are up, and answers with their joined replies. */

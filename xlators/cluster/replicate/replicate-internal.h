@@ -251,6 +251,9 @@ struct call_stack *op_fork(const struct op *op, unsigned i);
 struct call_stack *op_call(const struct op *op, enum fop fop, unsigned i);
 /* Winds the caller's own call to child i; the reply is then in op->stk->reply. Returns as coro_call(). */
 int op_call_child(struct op *op, unsigned i);
+/* lock_calls_in_turn() and lock_calls_find_holder() with the caller's call. */
+int op_lock_in_turn(struct op *op, child_set on, child_set *has);
+int op_find_lock_holder(struct op *op, child_set on);
 
 /* ---- view.c ---------------------------------------------------------------------------------- */
 

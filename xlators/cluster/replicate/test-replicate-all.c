@@ -529,6 +529,34 @@ START_TEST(the_first_child_that_knows_a_holder_answers)
 }
 END_TEST
 
+static unsigned unlocked_children; /* bit i: child i */
+
+/* Loses the reply of child 1 to a lock for lack of memory. */
+static void
+lose_lock_reply(unsigned child, struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop != FOP_lk)
+        return;
+    if (stk->call.type == FLOCK_UNLOCK) {
+        unlocked_children |= 1u << child;
+    } else if (child == 1) {
+        *ret = -ENOMEM;
+        stk->reply.shortage = SHORTAGE_UNREAD;
+    }
+}
+
+START_TEST(a_lock_whose_reply_is_lost_is_released)
+{
+    unlocked_children = 0;
+    operation_begin(1, &operations[1], true);
+    scene.lie = lose_lock_reply;
+    must(act_setlk() == -ENOMEM);
+    scene.lie = NULL;
+    must(unlocked_children == 3);
+    operation_end(&operations[1]);
+}
+END_TEST
+
 static void
 answer_place(unsigned child, struct call_stack *stk, int *ret)
 {
@@ -583,6 +611,7 @@ test_suite(void)
     tcase_add_loop_test(t, an_operation_without_memory_leaves_nothing, 0, OPERATIONS);
     tcase_add_test(t, lockinfo_of_all_children_is_joined);
     tcase_add_test(t, the_first_child_that_knows_a_holder_answers);
+    tcase_add_test(t, a_lock_whose_reply_is_lost_is_released);
     tcase_add_test(t, places_are_joined);
     tcase_add_test(t, the_child_with_the_least_space_answers);
     suite_add_tcase(s, t);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
+/* lock-calls: locks that a layer passes from its caller to its children: lk of an application, inodelk and
+ * entrylk of a layer above. The children are locked one after the other, in the same order by all clients: of
+ * two clients that want a lock one gets the lock on the first child, and the other waits there, so that
+ * they do not wait for each other.
+ *
+ * thread: as fan.h. */
+#ifndef KILN_CLUSTER_LOCK_CALLS_H
+#define KILN_CLUSTER_LOCK_CALLS_H
+
+#include "xlators/cluster/fan.h"
+
+/* Returns whether the call is about a name of a folder (entrylk), not about a range. */
+bool lock_call_is_of_name(const struct fop_call *call);
+/* Returns whether the call is an unlock of any kind of lock. */
+bool lock_call_is_unlock(const struct fop_call *call);
+/* Returns whether the caller waits for a lock that another client has. */
+bool lock_call_waits(const struct fop_call *call);
+/* Make the call a lock that waits, a lock that does not wait, and the unlock of the same lock. */
+void lock_call_to_wait(struct fop_call *call);
+void lock_call_to_try(struct fop_call *call);
+void lock_call_to_unlock(struct fop_call *call);
+
+/* Sends the lock to the children of `on` one after the other, and skips children that are down. The first
+ * reply goes to `caller`. Returns 0, or the error of the child that ended the round. *has: children that have
+ * granted the lock; the caller of this function judges whether these are enough, and unlocks them if not. */
+int lock_calls_in_turn(const struct fan_maker *m, struct call_stack *caller, child_set on, child_set *has);
+/* Asks the children of `on` one after the other for the holder of the lock, until a child knows a holder.
+ * Returns 0 with the reply in `caller`, or -errno. */
+int lock_calls_find_holder(const struct fan_maker *m, struct call_stack *caller, child_set on);
+
+#endif
