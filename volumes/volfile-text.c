@@ -361,6 +361,7 @@ put_heal_options(struct writing *w)
 
     for (size_t i = 0; i < sizeof on / sizeof on[0]; i++)
         put_option(w, on[i][0], on[i][1]);
+    put_option(w, "heal-throttle", volume_option_bool(w->v, "kiln.heal-throttle") ? "on" : "off");
 }
 
 static void

@@ -226,6 +226,7 @@ static const struct volume_key table[] = {
     {"cluster.optimistic-change-log", AFR, KEPT, BOOL("optimistic-change-log", "on")},
     {"cluster.self-heal-daemon", SELF, KEPT, BOOL("self-heal-daemon", "on")},
     {"feature.simple-quota-pass-through", SELF, KEPT, BOOL("simple-quota-pass-through", "on")},
+    {"kiln.heal-throttle", SELF, KEPT, BOOL("heal-throttle", "on")},
     {"kiln.limit", SELF, KEPT, SIZE("limit", "0")}, /* bytes; 0: none */
     /* cluster/distribute */
     {"cluster.lock-migration", DHT, WRITTEN, BOOL("lock-migration", "off")},

@@ -296,7 +296,9 @@ heal_object(void *arg, size_t n)
     h.wants_all_names = p->is_full;
     h.gives_gfids = true;
     h.width = p->names;
+    h.unit_ns = heal_unit_begin(&c->r->throttle);
     o->outcome = (uint8_t)heal_one(c, &h, p->is_full);
+    heal_unit_end(&c->r->throttle, h.unit_ns);
     object_end(p, o);
     heal_end(&h);
     inode_unref(inode);
@@ -819,6 +821,7 @@ crawler_new(struct graph *g, unsigned share, bool heals)
         return NULL;
     c->graph = g;
     c->r = g->top->private;
+    const struct replicate_conf *conf = xlator_conf(c->r->xl);
     c->looks = looks_new(c->r->count);
     if (!c->looks) {
         free(c);
@@ -826,6 +829,10 @@ crawler_new(struct graph *g, unsigned share, bool heals)
     }
     c->share = share;
     c->heals = heals;
+    if (conf->throttles_heals) {
+        c->r->throttle.ask = crawl_ask_clients;
+        c->r->throttle.arg = c;
+    }
     c->job.run = crawl_job_run;
     timer_init(&c->timer, crawl_timer_fired);
     pthread_mutex_init(&c->lock, NULL);

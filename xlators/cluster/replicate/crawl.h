@@ -11,7 +11,8 @@
  * An index crawl runs when a child comes up, each `heal-timeout` seconds, and when asked for; after a crawl
  * in which heals failed for a reason that may pass (a lock, a full disk), again after 1 second, then 2
  * and so on up to `heal-timeout`. A crawl heals `shd-max-threads` objects at a time, or, if that option is
- * not set, `background-self-heal-count`; all crawlers of the process together CRAWL_OBJECTS_MAX.
+ * not set, `background-self-heal-count`; all crawlers of the process together CRAWL_OBJECTS_MAX. With
+ * `heal-throttle` the heals give way to clients (xlators/cluster/heal-throttle.h).
  *
  * A crawler that dies, with its process or when the graph is drained, leaves each object and each index
  * entry as a heal that stops leaves them (heal.h): the next crawl begins anew.

@@ -25,8 +25,11 @@
  * a failed sink gets no further blocks. A heal that stops leaves blocks healed in any order, which no reader
  * sees: the sinks stay accused.
  *
- * thread: while the blocks are healed, data_heal.lock guards `failed`, `err` and the noted errno of *h, and
- * the other fields do not change. Before and after, one coroutine uses the struct. */
+ * While clients work, a block is a unit of the throttle (heal-throttle.h) and has at most WINDOW_BYTES, so
+ * that neither its copy nor its lock delays a client's call for long.
+ *
+ * thread: while the blocks are healed, data_heal.lock guards `next`, `failed`, `err` and the noted errno of
+ * *h, and the other fields do not change. Before and after, one coroutine uses the struct. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -48,7 +51,8 @@ struct data_heal {
     child_set sinks; /* without the arbiter */
     uint64_t size, block;
     bool compares, is_sparse;
-    pthread_mutex_t lock; /* a leaf; guards the next two and heal_note() while blocks are healed */
+    pthread_mutex_t lock; /* a leaf; guards the fields below and heal_note() while blocks are healed */
+    uint64_t next;        /* offset of the first block that no coroutine has taken */
     child_set failed;
     int err; /* of the first block that failed, as -errno; or 0 */
 };
@@ -187,7 +191,7 @@ heal_times_make(struct data_heal *d, unsigned i)
 struct block {
     struct data_heal *d;
     struct heal h; /* copy of *d->h with a lock owner of its own */
-    uint64_t offset;
+    uint64_t offset, bytes;
 };
 
 /* Notes the outcome of a sink's call: 0 or the errno (positive). */
@@ -202,12 +206,19 @@ block_note(struct data_heal *d, unsigned i, int why)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Returns the sinks to heal; none if the heal of a block has failed. */
+/* Takes the next block. Returns the sinks to heal; none if there is no block left, or if the heal of a block
+ * has failed. */
 static child_set
-block_sinks(struct data_heal *d)
+block_take(struct data_heal *d, struct block *b)
 {
+    bool is_small = heal_gives_way(&d->h->op.r->throttle) && d->block > WINDOW_BYTES;
+
+    b->d = d;
+    b->bytes = is_small ? WINDOW_BYTES : d->block;
     pthread_mutex_lock(&d->lock);
-    child_set sinks = d->err ? 0 : d->sinks & ~d->failed;
+    child_set sinks = d->err || d->next >= d->size ? 0 : d->sinks & ~d->failed;
+    b->offset = d->next;
+    d->next += sinks ? b->bytes : 0;
     pthread_mutex_unlock(&d->lock);
     return sinks;
 }
@@ -219,7 +230,7 @@ heal_checksum_make(const struct block *b, unsigned i)
 
     if (stk) {
         stk->call.offset = b->offset;
-        stk->call.size = b->d->block;
+        stk->call.size = b->bytes;
     }
     return stk;
 }
@@ -272,7 +283,7 @@ copy_block(struct block *b, child_set to)
     if (!from)
         return -ENOMEM;
     from->call.offset = b->offset;
-    from->call.size = d->block;
+    from->call.size = b->bytes;
     int ret = coro_call(from, d->h->op.r->xl->children[d->source]);
 
     if (ret > 0) { /* 0: another client has truncated all copies */
@@ -303,7 +314,7 @@ static int
 heal_block(struct block *b, child_set sinks)
 {
     struct data_heal *d = b->d;
-    struct lock_entity e = {.inode = b->h.op.inode, .start = b->offset, .len = d->block};
+    struct lock_entity e = {.inode = b->h.op.inode, .start = b->offset, .len = b->bytes};
     child_set differ = d->compares ? sinks_without_data(d, sinks, b->offset) : sinks;
     int err = heal_lock(&b->h, &e);
 
@@ -317,22 +328,38 @@ heal_block(struct block *b, child_set sinks)
     return err;
 }
 
-static void
-heal_nth_block(void *arg, size_t n)
+/* Returns false if there is nothing left to do. */
+static bool
+heal_next_block(struct data_heal *d)
 {
-    struct data_heal *d = arg;
-    child_set sinks = block_sinks(d);
+    struct block b;
+    child_set sinks = block_take(d, &b);
 
     if (!sinks)
-        return;
-    struct block b = {.d = d, .offset = n * d->block};
-
+        return false;
     heal_copy(&b.h, d->h);
     int err = heal_block(&b, sinks);
 
     pthread_mutex_lock(&d->lock);
     d->err = d->err ? d->err : err;
     pthread_mutex_unlock(&d->lock);
+    return true;
+}
+
+static void
+heal_blocks_in_turn(void *arg, size_t n)
+{
+    struct data_heal *d = arg;
+    struct heal_throttle *throttle = &d->h->op.r->throttle;
+    bool goes_on;
+
+    (void)n;
+    do {
+        uint64_t begun = heal_unit_begin(throttle);
+
+        goes_on = heal_next_block(d);
+        heal_unit_end(throttle, begun);
+    } while (goes_on);
 }
 
 /* ---- all blocks ------------------------------------------------------------------------------ */
@@ -357,9 +384,16 @@ heal_blocks(struct data_heal *d)
 
     if (!count)
         return 0;
+    if (d->size <= WINDOW_BYTES) { /* the object's unit goes on */
+        (void)heal_next_block(d);
+        return d->err;
+    }
+    struct heal_throttle *throttle = &d->h->op.r->throttle;
     unsigned extra = extra_blocks_take(count < BLOCKS_AT_A_TIME ? (unsigned)count - 1 : BLOCKS_AT_A_TIME - 1);
 
-    coro_each(1 + extra, count, heal_nth_block, d);
+    heal_unit_end(throttle, d->h->unit_ns);
+    coro_each(1 + extra, 1 + extra, heal_blocks_in_turn, d);
+    d->h->unit_ns = heal_unit_begin(throttle);
     atomic_fetch_sub(&extra_blocks, extra);
     return d->err;
 }

@@ -10,6 +10,8 @@
  *      times      of a good child are copied to the mended children
  *      count back the counters of the first look, and have the bricks' indexes forget the names; unlock
  *
+ * Each name is a unit of the throttle (heal-throttle.h).
+ *
  * Of a folder that a dead client leaves without a mark (dead-folders.c), the names of all children are listed
  * first. In a large folder only the names that some children do not list are looked up.
  *
@@ -37,12 +39,11 @@ heal_is_reserved_name(const struct inode *dir, const char *name)
 }
 
 static int
-heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
+heal_odd_entry_name(struct heal *h, struct inode *dir, const char *name)
 {
     struct lock_entity e = {.is_entry = true, .inode = dir, .name = name};
 
-    (void)listed_on;
-    if (heal_is_reserved_name(dir, name) || heal_name_is_whole(h, name))
+    if (heal_name_is_whole(h, name))
         return 0;
     int err = heal_lock(h, &e);
 
@@ -53,6 +54,19 @@ heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const cha
         err = heal_name_locked(h, name);
     heal_unlock(h, &e);
     return err < 0 ? err : 0;
+}
+
+static int
+heal_entry_name(struct heal *h, unsigned listed_on, struct inode *dir, const char *name)
+{
+    (void)listed_on;
+    if (heal_is_reserved_name(dir, name))
+        return 0;
+    uint64_t begun = heal_unit_begin(&h->op.r->throttle);
+    int err = heal_odd_entry_name(h, dir, name);
+
+    heal_unit_end(&h->op.r->throttle, begun);
+    return err;
 }
 
 /* ---- all names ------------------------------------------------------------------------------- */
@@ -154,7 +168,9 @@ heal_entries_locked(struct heal *h)
     heal_unlock(h, &names);
     if (err || (way.sources == h->op.r->all && !way.is_dirty && !h->wants_all_names))
         return err;
+    heal_unit_end(&h->op.r->throttle, h->unit_ns);
     err = heal_names(h, &way);
+    h->unit_ns = heal_unit_begin(&h->op.r->throttle);
     return err ? err : heal_entries_finish(h, found, &way);
 }
 

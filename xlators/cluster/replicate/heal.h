@@ -61,6 +61,7 @@ struct heal {
     bool attributes_differ; /* from the latest heal_look(): owner, mode or xattrs differ */
     int why;              /* first errno (positive) of a sink, or 0 */
     unsigned why_child;   /* ... and the sink's index */
+    uint64_t unit_ns;  /* heal-throttle.h: when the present unit has begun */
     struct gfid fresh; /* gfid for an object that has none on any child; null: give none */
 };
 

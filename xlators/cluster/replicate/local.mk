@@ -11,6 +11,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/fan.h \
 	xlators/cluster/lock-calls.c \
 	xlators/cluster/lock-calls.h \
+	xlators/cluster/heal-throttle.c \
+	xlators/cluster/heal-throttle.h \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
 	xlators/cluster/replicate/changelog.h \
@@ -119,6 +121,12 @@ xlators_cluster_replicate_test_replicate_blocks_SOURCES = xlators/cluster/replic
 	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
 xlators_cluster_replicate_test_replicate_blocks_LDFLAGS = $(WRAP_FOR_STARVING) -Wl,--wrap=sem_wait
 xlators_cluster_replicate_test_replicate_blocks_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/test-heal-throttle
+xlators_cluster_test_heal_throttle_SOURCES = xlators/cluster/test-heal-throttle.c \
+	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+xlators_cluster_test_heal_throttle_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_test_heal_throttle_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-turns
 xlators_cluster_replicate_test_replicate_turns_SOURCES = xlators/cluster/replicate/test-replicate-turns.c \

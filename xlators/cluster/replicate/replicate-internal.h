@@ -43,6 +43,7 @@
 #include "stack/xlator.h"
 #include "xlators/cluster/errand.h"
 #include "xlators/cluster/fan.h"
+#include "xlators/cluster/heal-throttle.h"
 #include "xlators/cluster/replicate/changelog.h"
 
 struct replicate_conf {
@@ -53,6 +54,7 @@ struct replicate_conf {
     bool heals_data, heals_metadata, heals_entries, uses_anonymous_inode;
     int64_t heal_count, heal_queue, heal_window;
     int64_t heal_timeout_s, healer_threads; /* healer_threads: 0: not set */
+    bool throttles_heals;
     int heal_algorithm; /* enum heal_algorithm */
     int favorite;       /* enum favorite */
     struct gfid volume_id;
@@ -74,6 +76,7 @@ struct replicate {
     struct errand dead_folders;              /* dead-folders.c */
     struct timer dead_again;                 /* until the errand runs again for folders that wait */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
+    struct heal_throttle throttle;          /* of the crawler's heals; off in a mount */
     /* bits of enum new_file: operations on the latest new or opened file before its close */
     atomic_uint habits;
     atomic_uint choice_minutes; /* lifetime of a user's choice in split-brain, in minutes */

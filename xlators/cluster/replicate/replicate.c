@@ -61,6 +61,7 @@ static const struct option replicate_options[] = {
     /* options of the self-heal daemon (crawl.c); a mount ignores them */
     OPT_INT(struct replicate_conf, heal_timeout_s, "heal-timeout", "600", 1, INT32_MAX),
     OPT_INT(struct replicate_conf, healer_threads, "shd-max-threads", "0", 0, 64),
+    OPT_BOOL(struct replicate_conf, throttles_heals, "heal-throttle", "off"),
     OPT_IGNORED("self-heal-readdir-size"),
     OPT_IGNORED("self-heal-daemon"),
     OPT_IGNORED("iam-self-heal-daemon"),

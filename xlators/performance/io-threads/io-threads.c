@@ -19,6 +19,10 @@
  * here if necessary. It gets the stub for that when it gives its place back; without memory it keeps the
  * place.
  *
+ * The layer also notes when the bricks of this process have served a client: not a call of a healer or
+ * another process of the volume's own. A healer asks with a getxattr of kiln.client-call-age, and gives way
+ * to clients (xlators/cluster/heal-throttle.h).
+ *
  * The counts are one atomic word:
  *
  *      bits  0..11  12..23  24..35  36..47   48..51
@@ -77,15 +81,47 @@ struct place {
 };
 _Static_assert(sizeof(struct place) <= sizeof(((struct frame *)0)->local), "a frame has room for it");
 
+static bool
+is_of_client(const struct call_stack *stk)
+{
+    return !caller_is_internal(&stk->caller) || stk->caller.pid == PID_NO_ROOT_SQUASH;
+}
+
 static enum fop_priority
 priority_of(const struct iot_conf *conf, const struct call_stack *stk)
 {
     enum fop_priority p = fop_info[stk->call.fop].priority;
 
-    if (p != PRIORITY_NONE && caller_is_internal(&stk->caller) && stk->caller.pid != PID_NO_ROOT_SQUASH &&
-        conf->least_on)
-        return PRIORITY_LEAST;
-    return p;
+    return p != PRIORITY_NONE && conf->least_on && !is_of_client(stk) ? PRIORITY_LEAST : p;
+}
+
+/* ---- the clients' latest call ---------------------------------------------------------------- */
+
+static _Atomic uint64_t client_call_ticks; /* of all bricks; 0: no call so far */
+
+/* Writes only every millisecond, because all processors read the variable. */
+static void
+note_client_call(void)
+{
+    uint64_t now = ticks_now(), noted = atomic_load_explicit(&client_call_ticks, memory_order_relaxed);
+
+    if (now - noted >= ticks_of_ns(1000000))
+        atomic_store_explicit(&client_call_ticks, now, memory_order_relaxed);
+}
+
+static xl_verdict
+answer_client_call_age(struct call_stack *stk)
+{
+    uint64_t noted = atomic_load_explicit(&client_call_ticks, memory_order_relaxed);
+    uint64_t age_ms = ticks_to_ns(ticks_now() - noted) / 1000000;
+    struct dict *d = reply_dict(stk);
+
+    if (!noted)
+        return -ENODATA;
+    if (!d || dict_set_int(d, DICT_KEY_CLIENT_CALL_AGE, (int64_t)age_ms))
+        return -ENOMEM;
+    stk->reply.op_ret = 0;
+    return XL_DONE;
 }
 
 static unsigned
@@ -308,6 +344,8 @@ iot_any(struct xlator *xl, struct call_stack *stk)
 
     if (p == PRIORITY_NONE)
         return XL_PASS;
+    if (is_of_client(stk))
+        note_client_call();
     f = frame_push(stk, xl, iot_left);
     if (!f)
         return -ENOMEM;
@@ -323,17 +361,14 @@ iot_any(struct xlator *xl, struct call_stack *stk)
     return enter_slowly(f, stk) ? XL_PASS : XL_OWNED;
 }
 
-/* Answers a getxattr for the number of parked operations per priority. */
 static xl_verdict
-iot_getxattr(struct xlator *xl, struct call_stack *stk)
+answer_queue_sizes(const struct xlator *xl, struct call_stack *stk)
 {
     struct iot *iot = xl->private;
     unsigned parked[PRIORITIES];
     struct dict *d;
     int err = 0;
 
-    if (!stk->call.name || strcmp(stk->call.name, dict_key_text(DICT_KEY_IO_THREAD_QUEUE_SIZE)) != 0)
-        return iot_any(xl, stk);
     pthread_mutex_lock(&iot->lock);
     memcpy(parked, iot->parked, sizeof parked);
     pthread_mutex_unlock(&iot->lock);
@@ -344,6 +379,20 @@ iot_getxattr(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     stk->reply.op_ret = 0;
     return XL_DONE;
+}
+
+/* Answers a getxattr for the number of parked operations per priority, or for the age of the latest call of a
+ * client. */
+static xl_verdict
+iot_getxattr(struct xlator *xl, struct call_stack *stk)
+{
+    const char *name = stk->call.name;
+
+    if (name && strcmp(name, dict_key_text(DICT_KEY_IO_THREAD_QUEUE_SIZE)) == 0)
+        return answer_queue_sizes(xl, stk);
+    if (name && strcmp(name, dict_key_text(DICT_KEY_CLIENT_CALL_AGE)) == 0)
+        return answer_client_call_age(stk);
+    return iot_any(xl, stk);
 }
 
 static int

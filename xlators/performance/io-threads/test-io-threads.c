@@ -3,7 +3,10 @@
  * them, and a layer that several threads pass at full speed. */
 #include "xlators/features/test-layers.h"
 
+#include <unistd.h>
+
 #include "data/dict.h"
+#include "event/timer.h"
 
 extern const struct xlator_type performance_io_threads_xlator;
 
@@ -344,6 +347,49 @@ START_TEST(queue_sizes_by_getxattr)
 }
 END_TEST
 
+/* Returns the answer to kiln.client-call-age in milliseconds, or -errno. */
+static int64_t
+client_call_age(void)
+{
+    struct bench_call *ask = bench_call(FOP_getxattr, NULL);
+    int64_t age = 0;
+
+    ask->stk->call.name = "kiln.client-call-age";
+    ask->stk->caller.pid = -6;
+    bench_wind(ask);
+    int ret = bench_result(ask);
+
+    ck_assert(ret < 0 || !dict_get_int(ask->stk->reply.dict, DICT_KEY_CLIENT_CALL_AGE, &age));
+    bench_free(ask);
+    return ret < 0 ? ret : age;
+}
+
+static void
+run_as(int32_t pid)
+{
+    struct bench_call *call = begin(FOP_lookup, pid);
+
+    let_go();
+    end(&call, 1);
+}
+
+START_TEST(the_age_of_the_latest_call_of_a_client)
+{
+    enum { PAUSE_MS = 30 };
+
+    run_as(-6);
+    ck_assert_int_eq(client_call_age(), -ENODATA);
+    run_as(100);
+    ck_assert_int_ge(client_call_age(), 0);
+    usleep(PAUSE_MS * 1000);
+    run_as(-6);
+    ck_assert_int_ge(client_call_age(), PAUSE_MS - 1); /* the healer does not count */
+    uint64_t before = clock_mono_ns();
+    run_as(-4);
+    ck_assert_int_le(client_call_age(), (int64_t)((clock_mono_ns() - before) / 1000000));
+}
+END_TEST
+
 /* ---- many threads ---------------------------------------------------------------------------- */
 
 enum { THREADS = 6, CALLS = 20000 };
@@ -419,6 +465,7 @@ test_suite(void)
     tcase_add_test(limits, a_call_parked_below_holds_no_place);
     tcase_add_test(limits, raising_a_limit_lets_the_parked_in);
     tcase_add_test(limits, queue_sizes_by_getxattr);
+    tcase_add_test(limits, the_age_of_the_latest_call_of_a_client);
     suite_add_tcase(s, limits);
     tcase_add_checked_fixture(busy, setup_busy, bench_teardown);
     tcase_set_timeout(busy, 60);
