@@ -234,6 +234,6 @@ daemon_raise_descriptor_limit(void)
         if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
             return;
     }
-    log_event(LOG_WARNING, NULL, "descriptor-limit", "stays at %ju: %s", (uintmax_t)limit.rlim_cur,
-              strerror(errno));
+    log_event(LOG_WARNING, NULL, "descriptor-limit", "the limit of descriptors stays at %ju: %s",
+              (uintmax_t)limit.rlim_cur, strerror(errno));
 }

@@ -26,15 +26,15 @@ void daemon_ready(const char *program, int exit_status, const char *message);
 /* Blocks the signals that daemon_next_signal() waits for: those of *signals, to which this function adds a
  * signal of the log. Before there are threads. */
 void daemon_block_signals(sigset_t *signals);
-/* The next of *signals, without the signal of the log. Meanwhile logs the number of lines that bursts had
- * more. Main thread. */
+/* Waits for the next of *signals and returns it; the log's own signal is not returned. Meanwhile logs how
+ * many lines of a burst were left out. Main thread. */
 int daemon_next_signal(const sigset_t *signals);
 /* Raises the limit of descriptors as far as the kernel and this process's rights allow, at most to a million.
  * The caller calls it once, before other code reads the limit. Logs a failure. */
 void daemon_raise_descriptor_limit(void);
 /* Writes and locks the pid file. 0, -EAGAIN (another daemon holds the lock), -errno. */
 int pidfile_write(const char *path);
-/* Lets go of the pid file; `is_kept`: the file stays. */
+/* Removes the pid file, unless `is_kept`, and unlocks it. */
 void pidfile_close(bool is_kept);
 
 /* Writes DIR/NAME.PID.dump.SECONDS, which is complete when it has that name. `each` gets `of`, calls its fn

@@ -31,7 +31,7 @@ enum {
     BLOCK_BYTES = 64 << 10,
 };
 
-/* For libmicrohttpd's thread alone, but for the members under `lock`. */
+/* While the listener runs, only its thread of libmicrohttpd uses the struct. */
 struct http_listener {
     struct MHD_Daemon *daemon;
     const struct http_route *routes;
@@ -46,7 +46,7 @@ struct http_listener {
 struct peer {
     struct cds_list_head link;
     int fd;         /* -1: the connection is being closed */
-    bool is_asking; /* a handler runs in its own thread: the peer is not closed for others' sake */
+    bool is_asking; /* a handler runs in a separate thread, so close_one() passes over the peer */
     size_t unread;  /* bytes of its answer */
     uint64_t address; /* the whole of an IPv4 address, the network of an IPv6 address */
 };
@@ -93,7 +93,8 @@ http_header(const struct http_request *req, const char *name)
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-/* The text behind the row's path up to its '*'; "" where the row has none; NULL: another path. */
+/* Returns the rest of the path behind the part that the row names before its '*'; "" if the row has no '*';
+ * NULL if the row is about another path. */
 static const char *
 rest_of(const struct http_route *route, const char *path)
 {
@@ -128,7 +129,7 @@ find_route(const struct http_listener *l, struct exchange *x)
 static void
 call_handler(struct exchange *x)
 {
-    /* No thread of libmicrohttpd's is registered for longer than a handler runs. */
+    /* A thread of libmicrohttpd is registered only while a handler runs. */
     rcu_register_thread();
     x->route->handle(&x->req, &x->answer);
     rcu_unregister_thread();
@@ -154,8 +155,8 @@ blocking_main(void *arg)
     return NULL;
 }
 
-/* True: the connection sleeps until its handler's thread resumes it, and *x is that thread's. False: the
- * request is answered, with an error. */
+/* Returns true if the handler runs in a thread of its own: the connection sleeps until that thread resumes
+ * it, and *x belongs to that thread. Returns false if the request is answered, with an error. */
 static bool
 handle_in_thread(struct exchange *x)
 {
@@ -232,7 +233,7 @@ peer_of(struct MHD_Connection *c)
     return info ? info->socket_context : NULL;
 }
 
-/* The peer that has just sent is the last to be closed. */
+/* Moves the peer, which has just sent, to the end of the list, so that close_one() comes to it last. */
 static struct peer *
 peer_heard(struct http_listener *l, struct MHD_Connection *c)
 {
@@ -247,7 +248,8 @@ peer_heard(struct http_listener *l, struct MHD_Connection *c)
 
 /* ---- closing connections to make room -------------------------------------------------------- */
 
-/* An IPv6 host has a whole /64 to choose from. */
+/* Returns the peer's address as a number; of an IPv6 address the network, because a host may use any address
+ * of its /64. */
 static uint64_t
 address_of(int fd)
 {
@@ -303,8 +305,8 @@ close_one(struct http_listener *l, bool unread)
     longest->fd = -1; /* once */
 }
 
-/* Unread answers are bounded, but for peers of the unix socket. A closed connection gives its memory back
- * when libmicrohttpd sees the end. */
+/* Bounds the unread answers of a listener on an address: closes the connection of such an answer, or refuses
+ * this answer. A closed connection gives its memory back when libmicrohttpd sees the end. */
 static void
 hold_answer(struct exchange *x)
 {
@@ -338,7 +340,7 @@ drop_answer(struct exchange *x)
 
 /* ---- libmicrohttpd's callbacks --------------------------------------------------------------- */
 
-/* libmicrohttpd wants some of an answer in pieces. */
+/* Gives libmicrohttpd the next bytes of an answer in pieces. */
 static ssize_t
 read_piece(void *cls, uint64_t at, char *to, size_t most)
 {
@@ -361,7 +363,7 @@ read_piece(void *cls, uint64_t at, char *to, size_t most)
     return (ssize_t)bytes;
 }
 
-/* "gzip" is among the codings, and not with the quality 0. */
+/* Returns whether "gzip" is among the codings that the client accepts, with a quality other than 0. */
 static bool
 accepts_gzip(const struct http_request *req)
 {
@@ -451,7 +453,8 @@ exchange_new(struct http_listener *l, struct MHD_Connection *c, const char *url,
     return x;
 }
 
-/* False: the body is longer than the row allows, or there is no memory for the body; the answer says so. */
+/* Returns false, with an error as the answer, if the body is longer than the row allows or does not fit into
+ * memory. */
 static bool
 take_body(struct exchange *x, const char *data, size_t bytes)
 {
@@ -480,7 +483,7 @@ take_body(struct exchange *x, const char *data, size_t bytes)
     return true;
 }
 
-/* The headers are there: do they announce a body that is too long? Then nothing of the body is read. */
+/* Returns whether the headers announce a body that is too long. Then nothing of the body is read. */
 static bool
 is_body_announced_too_long(const struct exchange *x)
 {
@@ -636,7 +639,7 @@ http_listen_unix(const char *path, const struct http_route *routes)
     return err;
 }
 
-/* "HOST:PORT" or "[HOST]:PORT" into its parts. */
+/* Splits "HOST:PORT" or "[HOST]:PORT" into its parts. */
 static int
 split_address(const char *address, char *host, size_t host_size, char *port, size_t port_size)
 {
@@ -747,7 +750,7 @@ bool
 http_stop(void)
 {
     if (!wait_for_handlers()) {
-        log_event(LOG_CRITICAL, NULL, "http-hangs", "a request of the management does not come to its end");
+        log_event(LOG_CRITICAL, NULL, "http-hangs", "a request has not ended within 30 s; its handler hangs");
         return false;
     }
     for (; listener_count; listener_count--) {

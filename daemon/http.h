@@ -10,8 +10,8 @@
  * A listener has its own thread and uses no workers, so that a peer's garbage or flood of requests costs the
  * data path no worker. Without a listener there is neither the thread nor its memory.
  *
- * Ownership: the room owns the request, its strings and its body, which last until the handler returns; the
- * handler only adds to the answer, which the room frees. The caller owns tables and their strings, which
+ * Ownership: this module owns the request, its strings and its body, which last until the handler returns,
+ * and frees the answer, to which the handler only adds. The caller owns tables and their strings, which
  * stay until http_stop().
  *
  * Threads: handlers run in a listener's thread, one at a time. Handlers of rows with `threads` each run in a
@@ -94,7 +94,8 @@ const char *http_query(const struct http_request *req, const char *key);
 /* A header of the request; NULL: no such header. Lasts as long as the request. */
 const char *http_header(const struct http_request *req, const char *name);
 
-/* For handlers in separate threads: waits so long. False: kilnd ends, at once. */
+/* For handlers in separate threads: waits for `ms` and returns true, or returns false at once when kilnd
+ * ends. */
 bool http_pause(unsigned ms);
 
 /* Makes room for a long answer at one go, if there is memory. */
@@ -113,19 +114,19 @@ http_put(struct http_answer *answer, const void *bytes, size_t size)
     answer->size += size;
 }
 
-/* The same of a text. */
+/* Adds a text without its 0. */
 static inline void
 http_put_text(struct http_answer *answer, const char *text)
 {
     http_put(answer, text, strlen(text));
 }
 
-/* Adds bytes of the answer another time. */
+/* Adds a copy of bytes that the answer has already. */
 void http_put_again(struct http_answer *answer, size_t from, size_t size);
-/* `number` / 10^decimals, with so many decimals (19 at most): ten times as fast as printf's. */
+/* Adds number / 10^decimals, with that many decimals (19 at most); ten times as fast as printf(3). */
 void http_put_number(struct http_answer *answer, uint64_t number, unsigned decimals);
 void http_printf(struct http_answer *answer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* `text` as a JSON string, with its quotes. A byte that is not UTF-8 becomes U+FFFD. */
+/* Adds `text` as a JSON string, with its quotes. A byte that is not UTF-8 becomes U+FFFD. */
 void http_put_json_string(struct http_answer *answer, const char *text);
 /* The answer becomes an error: {"error": text}; everything added so far is dropped. */
 void http_fail(struct http_answer *answer, unsigned status, const char *fmt, ...)
@@ -140,8 +141,8 @@ int http_listen_tcp(const char *address, const struct http_route *routes, uint16
 /* Tells whether the text has the form HOST:PORT or [HOST]:PORT. */
 bool http_is_address(const char *address);
 
-/* No new requests; waits for running handlers, half a minute at most. False: a handler hangs, and the
- * listeners are left as they are. Not from a handler. */
+/* Refuses new requests, waits for running handlers, half a minute at most, and ends the listeners. Returns
+ * false if a handler hangs: the listeners then stay. Not from a handler. */
 bool http_stop(void);
 
 #endif

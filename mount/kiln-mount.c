@@ -166,7 +166,7 @@ start_pools(void)
     return err ? mount_start_fail(EXIT_FAILURE, "memory pools: %s", strerror(-err)) : 0;
 }
 
-/* Without a kernel that takes the filter the mount works, unless the user has asked for the sandbox. */
+/* If the kernel refuses the filter, the mount works without a sandbox, unless the user has asked for one. */
 static int
 enter_sandbox(void)
 {

@@ -33,7 +33,7 @@ enum {
 
 /* ---- usage ----------------------------------------------------------------------------------- */
 
-/* The limit of each brick for a limit of the user's bytes. */
+/* Converts a limit of the user's bytes into the limit of each brick. */
 static uint64_t
 limit_of_brick(const struct volume *v, uint64_t limit)
 {
@@ -42,7 +42,7 @@ limit_of_brick(const struct volume *v, uint64_t limit)
     return limit && !part ? 1 : part;
 }
 
-/* The user's bytes for bytes of fragments. */
+/* Converts bytes of a brick's fragments into bytes of the user's files. */
 static uint64_t
 bytes_of_user(const struct volume *v, int64_t of_brick)
 {
@@ -74,7 +74,7 @@ quota_own_rows(const struct volume *v, enum simple_quota_look look, struct quota
     }
 }
 
-/* Adds the rows that other hosts have told to the rows of this host, and sums them. */
+/* Adds the rows that other hosts have sent to the rows of this host, and sums them. */
 static int
 sum_usage(const struct volume *v, struct quota_rows *rows, struct quota_table *t)
 {

@@ -21,8 +21,8 @@
 #include "rpc/transport/transport-internal.h"
 
 enum { TLS_THREADS_MAX = 2, NAME_BYTES = 256, FAILURE_BYTES = 384, TLS_ADDRESS_SLOTS = 4096 };
-/* Steps of an address in the queue, so that a flood delays other addresses by a fraction of a second. A host
- * with more mounts connects in turns: refused clients come again. */
+/* The most steps of one address in the queue: a flood of connections delays other addresses by a fraction of
+ * a second only. A host with more mounts connects in turns, because refused clients connect again. */
 enum { TLS_WAITING_MAX = 256 };
 
 #define RECORD_BYTES 16384

@@ -26,7 +26,7 @@ kiln volume start v
 t "the program runs with Kiln's library" calls with_kiln
 t "the program runs with GlusterFS's library" calls with_stock
 
-# What GlusterFS's library does and Kiln's does not: it takes an unknown transport for TCP, has no attributes of the path "//", passes
+# GlusterFS's library differs from Kiln's: the stock library takes an unknown transport for TCP, has no attributes of the path "//", passes
 # over a slash behind a file or a link, moves a position below 0, lets programs change gfids, says ENOENT of an object that is
 # gone (Kiln's: ESTALE), and has other errnos. Missing default ACLs: Kiln's library answers for kilnd's bricks as both libraries
 # answer for GlusterFS's bricks.

@@ -106,7 +106,8 @@ json_base64(const char *bytes)
     return json;
 }
 
-/* The key with the store's prefix, in base64. `is_end`: the first key behind all with this prefix. */
+/* Returns the key with the store's prefix, in base64. `is_end`: the first key behind all keys with this
+ * prefix. */
 static json_t *
 store_key_json(const struct store *s, const char *name, bool is_end)
 {
@@ -279,7 +280,7 @@ refused(const struct store *s, const json_t *answer, long status, struct problem
                        text ? text : "not JSON");
 }
 
-/* Whether the member has not taken the request, so that another may. */
+/* Returns whether the member cannot have got the request, so that another member may get it. */
 static bool
 was_not_sent(CURLcode code)
 {

@@ -51,7 +51,7 @@ changes(void)
 
 /* ---- volume create --------------------------------------------------------------------------- */
 
-/* With a store every brick has the name of a registered host; without a name it is this host's. */
+/* With a store every brick has the name of a registered host; a brick without a name is on this host. */
 static int
 take_registered_host(char **host, bool *is_loopback, struct problem *why)
 {

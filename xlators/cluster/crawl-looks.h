@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* crawl-looks: what the latest crawls of a set did, for `heal statistics`. A look is the reading of one
+/* crawl-looks: the results of a set's latest crawls, for `heal statistics`. A look is the reading of one
  * child's index, or a walk of the whole tree, which counts as a look at the first child.
  *
  * thread: any; one crawl of a child at a time. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The full crawl of a dispersed set: walks the whole tree from the root. Each folder's names are compared on
- * all children and made where they are missing, whatever the counters say; then each object behind a name is
- * healed by its counters. So objects come back that no index names: those of a disk that was emptied or
+ * all children and made where they are missing, regardless of the counters; then each object behind a name is
+ * healed by its counters. So objects come back that no index names: the objects of a disk that was emptied or
  * exchanged while the brick's process was away.
  *
  * All children must be connected. A walk that dies, or that a lost child cuts, leaves each object as a heal

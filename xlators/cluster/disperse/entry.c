@@ -54,7 +54,7 @@ ec_entry_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unu
     return NULL;
 }
 
-/* ---- the size of an object that the caller gets attributes of ---------------------------------- */
+/* ---- the size of an object that the caller gets attributes of -------------------------------- */
 
 static struct call_stack *
 size_make(const struct ec_op *op, unsigned i, bool is_spare, const void *inode)
@@ -122,8 +122,8 @@ take_created(struct ec_op *op, struct fan *f, child_set good)
     return err;
 }
 
-/* Sends the caller's call to `to`. Returns 0 with the reply filled in, or -errno; sets what ec_record()
- * needs. */
+/* Sends the caller's call to `to`. Returns 0 with the reply filled in, or -errno; sets the arguments of
+ * ec_record(). */
 static int
 change_name(struct ec_op *op, child_set to, child_set *sent, child_set *good, bool *is_done)
 {

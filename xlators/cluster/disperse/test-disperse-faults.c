@@ -404,7 +404,7 @@ heal_go(void *inode)
     (void)ec_heal_object(scene.graph->top->children[0]->private, inode, false, &was_whole);
 }
 
-/* What the self-heal daemon does with an object of its list. */
+/* Heals the file as the self-heal daemon heals an object of its list. */
 static void
 heal_file(void)
 {
@@ -531,7 +531,7 @@ START_TEST(one_fault_is_healed)
 }
 END_TEST
 
-/* ---- a damaged fragment ------------------------------------------------------------------------ */
+/* ---- a damaged fragment ---------------------------------------------------------------------- */
 
 enum { UNTOUCHED = 1024 }; /* bytes of the stripes that these changes leave alone */
 

@@ -7,7 +7,7 @@
  *   2. LOOKUP of the name on S and on D. D may have a linkto file, or the remains of an earlier attempt;
  *      else a linkto file to S is created there. The linkto file is emptied: it becomes the copy.
  *   3. The mark: S gets the xattr linkto with the name of D, then the mode bits S_ISVTX and S_ISGID. From
- *      now on each client repeats on D what the client changes on S. If clients had begun to write on a
+ *      now on each client repeats its changes of S on D. If clients had begun to write on a
  *      replicated S before, the lock of cluster/replicate on the whole file makes sure that they have ended.
  *   4. Contents: each block is read from S, written to D, and read from S once more. If the block has
  *      changed in between, it is copied again. So a block on D is never older than the last change that a

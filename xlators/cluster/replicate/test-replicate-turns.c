@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Three copies that are cut off in turn, without a heal between: the two copies that are left are stale, and
- * accuse each other (pending xattr). Such copies take no change, whatever fails in which call, and accuse no
- * good copy. The heal then keeps each acknowledged change, and brings no removed name back. */
+ * accuse each other (pending xattr). Such copies take no change, regardless of the call that fails, and
+ * accuse no good copy. The heal then keeps each acknowledged change, and brings no removed name back. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,10 @@
 /* The size of a file, which all clients add to and subtract from (XATTROP), and the lock that makes that
  * right.
  *
- * Stock's clients add what they believe to be missing: end of the write minus the size that they have seen
- * last. Two of them that extend a file at the same time both add. Kiln's clients take an inodelk on the base
- * file, in a domain of their own, before a write that may extend the file:
+ * A stock client adds the growth of the file as far as the client knows: end of the write minus the size
+ * that the client has seen last. If two stock clients extend a file at the same time, both add. Kiln's
+ * clients take an inodelk on the base file, in a domain of their own, before a write that may extend the
+ * file:
  *
  *   1. INODELK          2. FSTAT: the true size        3. the writes        4. XATTROP {end - size, 0,
  *                                                                           blocks, 0} 5. unlock

@@ -3,7 +3,7 @@
  *
  *   shard.c    the translator itself: options, dispatch of fops, life
  *   calls.c    calls for an operation: construction, replies, locks
- *   file.c     the state of a file: block size, size, modification time; what replies say about them
+ *   file.c     the state of a file: block size, size, modification time; these in replies
  *   hold.c     the lock on a file's size, and changes of the size
  *   blocks.c   the folder /.shard and the shards in it: found, created, removed
  *   data.c     read, write, fallocate, discard, zerofill, seek, fsync

@@ -183,7 +183,7 @@ shard_marker_serve(const struct shard_sweep_op *w, const char *name, struct inod
     return err;
 }
 
-/* Is this a file that this mount has removed, and that no call has left shards of? */
+/* Returns whether this mount has removed the file, and no call has left shards of the file behind. */
 static bool
 shard_is_certain(const struct shard *s, struct inode *inode)
 {

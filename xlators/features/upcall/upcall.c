@@ -518,8 +518,8 @@ forget_saved(struct inode *inode, void *ctx, void *arg)
     invalidate(arg, ctx, NULL, &(struct cache_invalidation){.gfid = inode->gfid, .flags = FORGOTTEN});
 }
 
-/* The next program does not know who watches, so the watchers forget what they have cached. The messages are
- * sent, or go along with the connections. */
+/* The next program does not know the watchers, so each watcher is told to drop its cache. The messages are
+ * sent before the end of this program, or saved with the connections. */
 static int
 upcall_save(struct xlator *xl, struct brick_saver *saver)
 {

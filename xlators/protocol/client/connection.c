@@ -79,8 +79,8 @@ brick_down(struct brick_peer *p, void *arg)
     tell_parent(c, CHILD_DOWN);
 }
 
-/* A failure of TLS is no failure of the network: the program that mounts gets an error with the reason. So
- * does the program that meets a stock brick with TLS and has none. */
+/* A failure of TLS is no failure of the network: the program that mounts gets an error with the reason. The
+ * same holds for a mount without TLS that meets a stock brick with TLS. */
 static void
 brick_unreachable(struct brick_peer *p, void *arg)
 {
@@ -310,8 +310,8 @@ client_start(struct xlator *xl)
     return 0;
 }
 
-/* Takes over how the next connection is encrypted. Calls that wait for this brick then go on. They could not
- * if the mount had to make a new graph for that. */
+/* Applies new options of TLS to the next connection. So calls that wait for this brick can go on when the
+ * brick gets TLS; with a new graph they could not. */
 static void
 take_tls(struct client *c, struct brick_peer *peer)
 {
