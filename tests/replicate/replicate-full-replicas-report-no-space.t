@@ -65,7 +65,8 @@ for mount_graph in bare whole; do
             truncate -s 0 "$mnt/full"
         done
     done
-    t "$mount_graph: a write after the cut succeeds" bash -c "echo text >'$mnt/after' && rm '$mnt/full'"
+    t "$mount_graph: a write after the cut succeeds" wait_for 60 "the bricks to see the space" bash -c "echo text >'$mnt/after'"
+    rm "$mnt/full"
     t "$mount_graph: the replicas are equal" wait_for 60 "equal replicas" writes_equally
     mount_end "$mnt"
 done
