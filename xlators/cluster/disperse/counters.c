@@ -300,15 +300,16 @@ ec_is_zero(const struct ec_delta *x)
     return !(x->version[0] | x->version[1] | x->dirty[0] | x->dirty[1] | x->size);
 }
 
-/* Returns whether all children say that the object does not exist. */
+/* Returns whether more than R children say that the object does not exist: fewer than K can have it, because
+ * a client is removing it. */
 static bool
-ec_is_gone(const struct fan *f)
+ec_is_gone(const struct disperse *d, const struct fan *f)
 {
-    for_each_child (i, f->sent) {
-        if (f->ret[i] != -ENOENT && f->ret[i] != -ESTALE)
-            return false;
-    }
-    return true;
+    child_set without = 0;
+
+    for_each_child (i, f->sent)
+        without |= f->ret[i] == -ENOENT || f->ret[i] == -ESTALE ? CHILD(i) : 0;
+    return children_count(without) > d->redundancy;
 }
 
 /* Sends the XATTROP after. Returns 0 or -errno. */
@@ -327,10 +328,10 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
         return -EIO; /* no group of K would have the new values */
     ec_insist(&f, op, good, delta_make, x);
     child_set done = fan_done(&f);
-    bool is_removed = ec_is_gone(&f);
+    bool is_removed = ec_is_gone(op->d, &f);
     fan_end(&f);
     if (is_removed)
-        return 0; /* the object has no name and no open file any more, and nothing is left to record */
+        return 0; /* no counter is left to record, and children without the object are not behind */
     ec_blame(h, good & ~done);
     return children_count(done) < op->d->data ? -EIO : 0;
 }

@@ -20,8 +20,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/test-must.h"
+#include "log/log.h"
 #include "xlators/cluster/disperse/heal.h"
 #include "xlators/cluster/test-children.h"
 
@@ -729,6 +731,50 @@ START_TEST(a_change_of_a_file_that_is_being_removed_is_stale)
 }
 END_TEST
 
+static bool
+log_has(const char *path, const char *text)
+{
+    char line[1024];
+    bool has = false;
+    FILE *f = fopen(path, "r");
+
+    must(f);
+    while (!has && fgets(line, sizeof line, f))
+        has = strstr(line, text) != NULL;
+    fclose(f);
+    return has;
+}
+
+/* Another client removes the file before this one writes its counters back. Of a file that more than R
+ * children do not have nothing is lost, so the layer neither reports the counters nor heals. */
+START_TEST(counters_of_a_file_that_is_being_removed_are_not_reported)
+{
+    static const struct fault refusals[] = {{.child = 0, .err = EIO}, {.child = 1, .err = EIO}};
+    static const char name[] = "disperse-marks-stay";
+
+    for (unsigned gone = 0; gone <= CHILDREN; gone++) {
+        char log[] = "/tmp/test-disperse-faults-XXXXXX";
+        int fd = mkstemp(log);
+
+        must(fd >= 0 && log_open(log) == 0);
+        file_make(true);
+        log_set_level(LOG_WARNING);
+        must(write_without_fd() >= 0);
+        for (unsigned i = 0; i < gone; i++)
+            store_find(&scene.store[i], "/f")->stat.nlink = 0;
+        scene_arm(refusals, gone ? 0 : 2); /* the counters of a file that exists are reported */
+        scene_run(5000);
+        ck_assert_msg(log_has(log, name) == !gone, "%u children without the file", gone);
+        ck_assert_msg(gone < 2 || scene.calls[ANY_CHILD] == 2 * CHILDREN, "%u children without the file: %u calls",
+                      gone, scene.calls[ANY_CHILD]);
+        scene_end();
+        log_close();
+        close(fd);
+        unlink(log);
+    }
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -743,7 +789,10 @@ test_suite(void)
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_change_without_enough_good_children_raises_no_version, 0, 2);
     tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
+    suite_add_tcase(s, t);
+    t = tcase_create("removals");
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
+    tcase_add_test(t, counters_of_a_file_that_is_being_removed_are_not_reported);
     suite_add_tcase(s, t);
     return s;
 }
