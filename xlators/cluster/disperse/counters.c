@@ -16,7 +16,7 @@ enum { WORD_BYTES = 8, VERSION_STEP_MAX = 1 << 24 };
 /* Values to add; all zero asks for the present ones. */
 struct ec_delta {
     struct ec_hold *h;
-    bool asks;          /* for version, size and configuration */
+    bool asks; /* for version, size and configuration */
     bool has_version, has_dirty, has_size;
     uint64_t version[2], dirty[2], size; /* negative values in two's complement */
 };
@@ -307,8 +307,7 @@ ec_is_gone(const struct disperse *d, const struct fan *f)
 {
     child_set without = 0;
 
-    for_each_child (i, f->sent)
-        without |= f->ret[i] == -ENOENT || f->ret[i] == -ESTALE ? CHILD(i) : 0;
+    for_each_child(i, f->sent) without |= f->ret[i] == -ENOENT || f->ret[i] == -ESTALE ? CHILD(i) : 0;
     return children_count(without) > d->redundancy;
 }
 
@@ -373,6 +372,20 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
     return err;
 }
 
+/* Sets the mark of each version that the XATTROP has just raised without a mark, if a child failed that call:
+ * the version of that child is behind, and only a mark brings the inode into the index of the others. */
+static int
+mark_missed_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
+{
+    struct ec_delta x = {.h = h};
+
+    if (ec_good(h) == op->d->all)
+        return 0;
+    for (unsigned w = 0; w < 2; w++)
+        x.dirty[w] = sent->version[w] && !sent->dirty[w] && !h->is_dirty[w];
+    return send_delta(op, h, &x);
+}
+
 int
 ec_write_back_last(struct ec_op *op, struct ec_hold *h)
 {
@@ -387,6 +400,8 @@ ec_write_back_last(struct ec_op *op, struct ec_hold *h)
             x.dirty[w] = !h->is_dirty[w] && h->has_changed[w];
     }
     int err = send_delta(op, h, &x);
+    if (!err)
+        err = mark_missed_raise(op, h, &x);
     return h->post_err ? h->post_err : err;
 }
 

@@ -52,7 +52,12 @@
  *      raise                              about that child
  *      a good child, while another one    fewer than K are good: EIO, and no counter but dirty has risen
  *      is stale
- *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind
+ *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind. Where no
+ *                                         mark was set, because names changed while all children were good,
+ *                                         the version has risen on the others only: they get the mark in
+ *                                         another XATTROP
+ *      the mount too, before that         versions differ and no mark is set: the next operation that needs
+ *      XATTROP                            the versions (a stat or a listing) finds the child behind and heals
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *

@@ -247,10 +247,14 @@ static const struct change {
     int (*make)(struct contents *after);
     bool is_size_recorded_late; /* an extension without FLUSH may be lost with the mount */
 } changes[] = {
-    {"write of a part", change_part, false},   {"write of a stripe", change_stripe, false},
-    {"append", change_end, true},               {"append and flush", change_flushed, false},
-    {"truncate", change_cut, false},            {"truncate to a stripe", change_cut_to_stripe, false},
-    {"truncate to more", change_longer, false}, {"zeros", change_zeros, false},
+    {"write of a part", change_part, false},
+    {"write of a stripe", change_stripe, false},
+    {"append", change_end, true},
+    {"append and flush", change_flushed, false},
+    {"truncate", change_cut, false},
+    {"truncate to a stripe", change_cut_to_stripe, false},
+    {"truncate to more", change_longer, false},
+    {"zeros", change_zeros, false},
     {"mode", change_mode, false},
 };
 
@@ -765,12 +769,48 @@ START_TEST(counters_of_a_file_that_is_being_removed_are_not_reported)
         scene_arm(refusals, gone ? 0 : 2); /* the counters of a file that exists are reported */
         scene_run(5000);
         ck_assert_msg(log_has(log, name) == !gone, "%u children without the file", gone);
-        ck_assert_msg(gone < 2 || scene.calls[ANY_CHILD] == 2 * CHILDREN, "%u children without the file: %u calls",
-                      gone, scene.calls[ANY_CHILD]);
+        ck_assert_msg(gone < 2 || scene.calls[ANY_CHILD] == 2 * CHILDREN,
+                      "%u children without the file: %u calls", gone, scene.calls[ANY_CHILD]);
         scene_end();
         log_close();
         close(fd);
         unlink(log);
+    }
+}
+END_TEST
+
+static bool
+is_zero_xattr(const struct stored_xattr *x)
+{
+    static const unsigned char zeros[STORED_TEXT_MAX];
+
+    return !x || memcmp(x->bytes, zeros, x->len) == 0;
+}
+
+/* While all children are up, a change of names sets no mark before the versions rise in the end. A child that
+ * dies then is behind, and the others' index must name the directory. */
+START_TEST(a_directory_whose_last_counters_missed_a_child_is_marked)
+{
+    static const enum fault_kind kinds[] = {FAULT_REFUSED, FAULT_UNSENT, FAULT_UNANSWERED};
+
+    for (unsigned n = 0; n < 3 * CHILDREN; n++) {
+        struct fault f = {.child = n % CHILDREN, .kind = kinds[n / CHILDREN], .err = EIO};
+
+        scene_clear(CHILDREN, false);
+        set_begin(false);
+        must(scene_call(FOP_create, fill_create, 0) == 0);
+        must(scene_call(FOP_flush, fill_fd, 0) == 0);
+        scene_arm(&f, 1); /* the calls that follow end the directory's lock */
+        scene_run(5000);
+        for (unsigned i = 0; i < CHILDREN; i++) {
+            struct stored_object *root = store_find(&scene.store[i], "/");
+
+            ck_assert_msg(i == f.child || !is_zero_xattr(store_xattr(root, "trusted.ec.version")), "%u, c%u",
+                          n, i);
+            ck_assert_msg(i == f.child || !is_zero_xattr(store_xattr(root, "trusted.ec.dirty")),
+                          "c%u %s: c%u has no mark", f.child, kind_names[f.kind], i);
+        }
+        scene_end();
     }
 }
 END_TEST
@@ -789,6 +829,9 @@ test_suite(void)
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_change_without_enough_good_children_raises_no_version, 0, 2);
     tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
+    suite_add_tcase(s, t);
+    t = tcase_create("directories");
+    tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
     suite_add_tcase(s, t);
     t = tcase_create("removals");
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
