@@ -5,7 +5,8 @@
 Reads a command a line and answers with lines, the last of which is `.`:
     write MNT STATE WRITERS SEED          starts the writers
     end STATE                             ends the writers and waits; a line for each writer that a living mount refused a call
-    heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; else prints the pending heals
+    heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; prints the pending heals
+                                          after LIMIT seconds in which their number has not fallen
     compare SIZE KIND BRICK...            differences between the bricks of each set of SIZE; KIND: `replicas`, `arbiter`, or the number
                                           of redundant bricks of a dispersed set
     verify MNT STATE                      differences between the mount and the acknowledged changes of the writers
@@ -52,7 +53,7 @@ def end(state):
 
 
 def heal(limit, mnt, *bricks):
-    ends = time.monotonic() + float(limit)
+    ends, least = 0, None
     while True:
         if mnt != "-":
             torture_work.look_at_all(mnt)
@@ -60,6 +61,8 @@ def heal(limit, mnt, *bricks):
             found = torture_bricks.pending(bricks, indices_are_walked=mnt == "-")
         except FileNotFoundError as error:
             found = ["pending: a heal has just removed %s" % error.filename]
+        if least is None or len(found) < least:
+            least, ends = len(found), time.monotonic() + float(limit)
         if not found or time.monotonic() > ends:
             return found
         time.sleep(0.1)

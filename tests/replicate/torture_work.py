@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""The writers of tests/replicate/torture, and the comparison of a mount with the acknowledged changes.
+"""The writers of tests/replicate/torture, and the comparison of a mount or of libgfapi's view with the acknowledged changes.
 
 torture.py runs both. A writer keeps its model in STATE/wN and a journal of its calls in STATE/wN.log. It changes only names of its own, so
 it knows what each call must do: a call that succeeds has happened, and a call that fails because the mount died may have happened or
@@ -15,11 +15,33 @@ import stat
 import time
 import traceback
 
+import torture_gfapi
+
 DEAD = (errno.ENOTCONN, errno.ECONNABORTED, errno.ENODEV)
 SHARED = ("shared-0", "shared-1")
 WITHOUT = os.environ.get("TORTURE_WITHOUT", "").split()
 STRIPE = int(os.environ.get("TORTURE_STRIPE", "0"))  # bytes of a stripe of a dispersed file
 LIMIT = 30  # names of a writer
+
+
+class Mount:
+    """A mount's file system: the functions of the module os."""
+
+    def __init__(self, top):
+        self.top = top
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    @staticmethod
+    def read_file(path):
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def file_system(mnt):
+    """MNT is a mount point, or the socket of torture_gfapi.py."""
+    return torture_gfapi.Library(mnt) if mnt.endswith(".sock") else Mount(mnt)
 
 
 class File:
@@ -53,7 +75,7 @@ class Model:
 
 class Writer:
     def __init__(self, mnt, state, name, seed):
-        self.mnt, self.name, self.dice = mnt, name, random.Random("%s %s" % (seed, name))
+        self.fs, self.name, self.dice = file_system(mnt), name, random.Random("%s %s" % (seed, name))
         self.file = os.path.join(state, name)
         self.journal = open(self.file + ".log", "a", buffering=1, encoding="ascii")
         self.stop_file = state + ".stop"
@@ -64,7 +86,7 @@ class Writer:
                 self.model, self.serial = pickle.load(file)
 
     def whole(self, path):
-        return os.path.join(self.mnt, path)
+        return os.path.join(self.fs.top, path)
 
     # ---- one call and what it means
     def call(self, text, apply, function, *args):
@@ -118,7 +140,7 @@ class Writer:
             model.names[path] = File("f", data, mode)
 
         def do():
-            os.close(os.open(self.whole(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            self.fs.close(self.fs.open(self.whole(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         self.call("create %s" % path, apply, do)
         if self.dice.random() < 0.8:
             self.change(path, 0, self.bytes())
@@ -131,15 +153,15 @@ class Writer:
             file.data = old[:at] + data + old[at + len(data):]
 
         def do():
-            fd = os.open(self.whole(path), os.O_WRONLY | flags)
+            fd = self.fs.open(self.whole(path), os.O_WRONLY | flags)
             try:
                 if flags & os.O_APPEND:
-                    os.write(fd, data)
+                    self.fs.write(fd, data)
                 else:
-                    os.pwrite(fd, data, at)
-                os.fsync(fd)
+                    self.fs.pwrite(fd, data, at)
+                self.fs.fsync(fd)
             finally:
-                os.close(fd)
+                self.fs.close(fd)
         self.call("write %s at %d, %d bytes%s" % (path, at, len(data), ", append" if flags else ""), apply, do)
 
     def write(self):
@@ -157,7 +179,7 @@ class Writer:
         path = self.any()
         if not path:
             return
-        fd = os.open(self.whole(path), os.O_WRONLY)
+        fd = self.fs.open(self.whole(path), os.O_WRONLY)
         try:
             for _ in range(self.dice.randrange(2, 6)):
                 at, data = self.dice.randrange(8000), self.bytes()
@@ -168,11 +190,11 @@ class Writer:
                     file.data = old[:at] + data + old[at + len(data):]
 
                 def do(at=at, data=data):
-                    os.pwrite(fd, data, at)
-                    os.fsync(fd)
+                    self.fs.pwrite(fd, data, at)
+                    self.fs.fsync(fd)
                 self.call("stream %s at %d, %d bytes" % (path, at, len(data)), apply, do)
         finally:
-            os.close(fd)
+            self.fs.close(fd)
 
     def truncate(self):
         path = self.any()
@@ -182,7 +204,7 @@ class Writer:
 
         def apply(model):
             model.names[path].data = model.names[path].data[:size].ljust(size, b"\0")
-        self.call("truncate %s to %d" % (path, size), apply, os.truncate, self.whole(path), size)
+        self.call("truncate %s to %d" % (path, size), apply, self.fs.truncate, self.whole(path), size)
 
     def replace(self):
         """Opens a file with O_TRUNC, and writes new contents."""
@@ -195,15 +217,15 @@ class Writer:
             model.names[path].data = contents
 
         def do():
-            os.write(fds[0], data)
-            os.fsync(fds[0])
+            self.fs.write(fds[0], data)
+            self.fs.fsync(fds[0])
         try:
             self.call("empty %s" % path, lambda model: set_data(model, b""),
-                      lambda: fds.append(os.open(self.whole(path), os.O_WRONLY | os.O_TRUNC)))
+                      lambda: fds.append(self.fs.open(self.whole(path), os.O_WRONLY | os.O_TRUNC)))
             self.call("fill %s with %d bytes" % (path, len(data)), lambda model: set_data(model, data), do)
         finally:
             for fd in fds:
-                os.close(fd)
+                self.fs.close(fd)
 
     def rename(self):
         path, over = self.any(), self.any()
@@ -229,7 +251,7 @@ class Writer:
 
         file = self.model.names[path]
         try:
-            self.call("rename %s %s%s" % (path, to, " (over)" if to in self.model.names else ""), apply, os.rename,
+            self.call("rename %s %s%s" % (path, to, " (over)" if to in self.model.names else ""), apply, self.fs.rename,
                       self.whole(path), self.whole(to))
         except OSError:
             self.model.moves.append((path, to, file))
@@ -238,7 +260,7 @@ class Writer:
     def unlink(self):
         path = self.any("flp")
         if path:
-            self.call("unlink %s" % path, lambda model: model.names.pop(path), os.unlink, self.whole(path))
+            self.call("unlink %s" % path, lambda model: model.names.pop(path), self.fs.unlink, self.whole(path))
 
     def mkdir(self):
         path = self.new_path()
@@ -247,13 +269,13 @@ class Writer:
 
         def apply(model):
             model.names[path] = File("d", None, 0o755)
-        self.call("mkdir %s" % path, apply, os.mkdir, self.whole(path), 0o755)
+        self.call("mkdir %s" % path, apply, self.fs.mkdir, self.whole(path), 0o755)
 
     def rmdir(self):
         empty = [path for path in self.model.settled() if self.model.names[path].kind == "d" and not self.model.below(path)]
         if empty:
             path = self.dice.choice(empty)
-            self.call("rmdir %s" % path, lambda model: model.names.pop(path), os.rmdir, self.whole(path))
+            self.call("rmdir %s" % path, lambda model: model.names.pop(path), self.fs.rmdir, self.whole(path))
 
     def link(self):
         path, to = self.any(), self.new_path()
@@ -262,21 +284,21 @@ class Writer:
 
         def apply(model):
             model.names[to] = model.names[path]
-        self.call("link %s %s" % (path, to), apply, os.link, self.whole(path), self.whole(to))
+        self.call("link %s %s" % (path, to), apply, self.fs.link, self.whole(path), self.whole(to))
 
     def symlink(self):
         path, text = self.new_path(), "to-%d" % self.serial
 
         def apply(model):
             model.names[path] = File("l", text, 0o777)
-        self.call("symlink %s" % path, apply, os.symlink, text, self.whole(path))
+        self.call("symlink %s" % path, apply, self.fs.symlink, text, self.whole(path))
 
     def mknod(self):
         path = self.new_path()
 
         def apply(model):
             model.names[path] = File("p", None, 0o644)
-        self.call("mkfifo %s" % path, apply, os.mkfifo, self.whole(path), 0o644)
+        self.call("mkfifo %s" % path, apply, self.fs.mkfifo, self.whole(path), 0o644)
 
     def chmod(self):
         path, mode = self.any("fd"), self.dice.choice((0o600, 0o640, 0o644, 0o700, 0o755, 0o711))
@@ -285,7 +307,7 @@ class Writer:
 
         def apply(model):
             model.names[path].mode = mode
-        self.call("chmod %s %o" % (path, mode), apply, os.chmod, self.whole(path), mode)
+        self.call("chmod %s %o" % (path, mode), apply, self.fs.chmod, self.whole(path), mode)
 
     def setxattr(self):
         path, value = self.any("fd"), b"%d" % self.serial
@@ -295,7 +317,7 @@ class Writer:
 
         def apply(model):
             model.names[path].xattrs = {**model.names[path].xattrs, key: value}
-        self.call("setxattr %s %s %s" % (path, key, value.decode()), apply, os.setxattr, self.whole(path), key, value)
+        self.call("setxattr %s %s %s" % (path, key, value.decode()), apply, self.fs.setxattr, self.whole(path), key, value)
 
     def removexattr(self):
         found = [path for path in self.model.settled() if self.model.names[path].xattrs]
@@ -306,7 +328,7 @@ class Writer:
 
         def apply(model):
             model.names[path].xattrs = {k: v for k, v in model.names[path].xattrs.items() if k != key}
-        self.call("removexattr %s %s" % (path, key), apply, os.removexattr, self.whole(path), key)
+        self.call("removexattr %s %s" % (path, key), apply, self.fs.removexattr, self.whole(path), key)
 
     def step(self):
         removals, additions = [self.unlink] * 4 + [self.rmdir] * 2, [self.create] * 5 + [self.mkdir, self.link, self.symlink, self.mknod]
@@ -335,8 +357,8 @@ class Writer:
     def mount_is_dead(self):
         """A living mount, too, answers ENOTCONN when too few bricks are up; only a dead mount answers ENOTCONN for its root."""
         try:
-            os.stat(self.mnt)
-            os.listdir(self.mnt)
+            self.fs.lstat(self.fs.top)
+            self.fs.listdir(self.fs.top)
         except OSError as other:
             return other.errno in DEAD
         return False
@@ -354,8 +376,10 @@ def writer_names(count):
 def writers_start(mnt, state, count, seed):
     """Process ids of writers that work until STATE.stop exists, or until the mount is gone. Exit status 1: a call on a living mount failed,
     which STATE/wN.error names."""
+    fs = file_system(mnt)
     for name in list(SHARED) + writer_names(count):
-        os.makedirs(os.path.join(mnt, name), exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            fs.mkdir(os.path.join(fs.top, name))
     children = []
     for name in writer_names(count):
         child = os.fork()
@@ -376,27 +400,27 @@ def writer_main(mnt, state, name, seed):
 
 # ---- comparison
 class Found:
-    def __init__(self, path):
-        info = os.lstat(path)
+    def __init__(self, fs, path):
+        info = fs.lstat(path)
         self.kind = {stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l", stat.S_IFIFO: "p"}[stat.S_IFMT(info.st_mode)]
         self.mode, self.ino, self.links, self.size, self.data = stat.S_IMODE(info.st_mode), info.st_ino, info.st_nlink, info.st_size, None
         self.xattrs, self.times = {}, 1
         if self.kind == "l":
-            self.data = os.readlink(path)
+            self.data = fs.readlink(path)
         elif self.kind == "f":
-            with open(path, "rb") as file:
-                self.data = file.read()
+            self.data = fs.read_file(path)
         if self.kind in "fd":
-            self.xattrs = {key: os.getxattr(path, key) for key in os.listxattr(path) if key.startswith("user.")}
+            self.xattrs = {key: fs.getxattr(path, key) for key in fs.listxattr(path) if key.startswith("user.")}
 
 
 def walk(mnt, wrong):
+    fs = file_system(mnt)
     found = {}
     moved = []
 
     def visit(folder):
         try:
-            names = os.listdir(os.path.join(mnt, folder))
+            names = fs.listdir(os.path.join(fs.top, folder))
         except OSError as error:
             wrong.append("mount: list %s: %s" % (folder, error.strerror))
             return
@@ -405,11 +429,11 @@ def walk(mnt, wrong):
             if path == ".trashcan":
                 continue
             try:
-                found[path] = Found(os.path.join(mnt, path))
+                found[path] = Found(fs, os.path.join(fs.top, path))
                 found[path].times = names.count(name)
             except OSError as error:
                 # The LOOKUP may have completed the rename of a mount that died: the folder has its new name now.
-                if error.errno == errno.ENOENT and name not in os.listdir(os.path.join(mnt, folder)):
+                if error.errno == errno.ENOENT and name not in fs.listdir(os.path.join(fs.top, folder)):
                     moved.append(path)
                     continue
                 found[path] = None
