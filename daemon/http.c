@@ -27,6 +27,7 @@ enum {
     HEADER_BYTES = 16 << 10,
     SILENCE_S = 10,
     HANGS_AFTER_S = 30,
+    ANSWERS_S = 1, /* for answers to be sent at the end */
     STACK_BYTES = 256 << 10,
     BLOCK_BYTES = 64 << 10,
 };
@@ -60,6 +61,7 @@ struct exchange {
     char *body; /* body_room bytes and a 0 */
     size_t body_room;
     bool is_handled; /* the answer is complete */
+    bool was_blocking; /* the handler has had a thread of its own */
     size_t unread;   /* bytes of the answer that count in the listener's */
     size_t sent;     /* of answer.bytes, for an answer in pieces */
 };
@@ -71,6 +73,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t ending = PTHREAD_COND_INITIALIZER;
 static unsigned blocking; /* under `lock`: handlers in separate threads */
+static unsigned unsent;   /* under `lock`: answers of such handlers, until libmicrohttpd is done with them */
 static bool is_ending;    /* under `lock` */
 
 /* ---- fields of a request --------------------------------------------------------------------- */
@@ -166,7 +169,9 @@ handle_in_thread(struct exchange *x)
     bool is_free = threads->running < threads->max && !is_ending;
     threads->running += is_free;
     blocking += is_free;
+    unsent += is_free;
     pthread_mutex_unlock(&lock);
+    x->was_blocking = is_free;
     if (!is_free) {
         http_fail(&x->answer, MHD_HTTP_SERVICE_UNAVAILABLE, "too many such requests at once");
         return false;
@@ -540,11 +545,21 @@ completed(void *cls, struct MHD_Connection *c, void **context, enum MHD_RequestT
     (void)cls;
     (void)c;
     (void)how;
-    if (*context) {
-        drop_answer(*context);
-        exchange_free(*context);
-    }
+    struct exchange *x = *context;
+
+    if (!x)
+        return;
+    bool was_blocking = x->was_blocking;
+
+    drop_answer(x);
+    exchange_free(x);
     *context = NULL;
+    if (!was_blocking)
+        return;
+    pthread_mutex_lock(&lock);
+    if (--unsent == 0)
+        pthread_cond_broadcast(&idle);
+    pthread_mutex_unlock(&lock);
 }
 
 static void
@@ -728,6 +743,22 @@ http_listen_tcp(const char *address, const struct http_route *routes, uint16_t *
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Gives libmicrohttpd time to send the answers of the last handlers. A client that does not read delays the
+ * end for no longer than that. */
+static void
+wait_for_answers(void)
+{
+    struct timespec until;
+    int err = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ANSWERS_S;
+    pthread_mutex_lock(&lock);
+    while (unsent && !err)
+        err = pthread_cond_clockwait(&idle, &lock, CLOCK_MONOTONIC, &until);
+    pthread_mutex_unlock(&lock);
+}
+
 static bool
 wait_for_handlers(void)
 {
@@ -753,6 +784,7 @@ http_stop(void)
         log_event(LOG_CRITICAL, NULL, "http-hangs", "a request has not ended within 30 s; its handler hangs");
         return false;
     }
+    wait_for_answers();
     for (; listener_count; listener_count--) {
         struct http_listener *l = &listeners[listener_count - 1];
 
