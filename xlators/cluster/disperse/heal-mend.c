@@ -10,6 +10,13 @@
  *                  on each child of the candidate, which then is a source if it has them; the others are
  *                  sinks
  *
+ * With exactly K good children fragments show nothing. They are known by their versions then, if all children
+ * have the file: a child that is behind has a lower version than each good one, because a version rises on
+ * good children only, and a raise that the client did not finish leaves two versions on them. So the K
+ * children of the highest versions are the good ones, if their sizes, fragments' lengths and times are equal.
+ * A child that has missed a change has older times; so a file of which a good child has lost the newest state
+ * (an earlier disk came back) stays unhealed.
+ *
  * So one fragment that is damaged, or that a brick lies about, decides no size: by the shortest fragment the
  * heal would cut all others.
  *
@@ -125,6 +132,50 @@ mend_candidates(struct ec_heal *h, child_set *out)
     return 0;
 }
 
+static bool
+mend_are_alike(const struct ec_heal *h, unsigned i, unsigned k)
+{
+    const struct ec_copy *a = &h->copy[i], *b = &h->copy[k];
+
+    return a->size == b->size && a->stat.size == b->stat.size && a->stat.mtime == b->stat.mtime &&
+           a->stat.mtime_nsec == b->stat.mtime_nsec && a->stat.ctime == b->stat.ctime &&
+           a->stat.ctime_nsec == b->stat.ctime_nsec;
+}
+
+/* Returns the source with the highest version among `of` (not empty). */
+static unsigned
+mend_highest(const struct ec_heal *h, child_set of)
+{
+    unsigned best = child_first(of);
+
+    for_each_child (i, of)
+        best = h->copy[i].version[WORD_DATA] > h->copy[best].version[WORD_DATA] ? i : best;
+    return best;
+}
+
+/* Returns the K children of the highest versions, if all children have the file and no other child has one of
+ * these versions; else 0. */
+static child_set
+mend_last_group(const struct ec_heal *h)
+{
+    child_set left = h->has == h->op.d->all ? h->has : 0, group = 0;
+
+    for_each_child (i, left)
+        left &= ec_copy_is_source(&h->copy[i]) ? left : ~CHILD(i);
+    unsigned first = left ? mend_highest(h, left) : 0;
+    while (left && children_count(group) < h->op.d->data) {
+        child_set same = mend_group(h, mend_highest(h, left), false) & left;
+
+        for_each_child (i, same) {
+            if (!mend_are_alike(h, first, i))
+                return 0;
+        }
+        group |= same;
+        left &= ~same;
+    }
+    return children_count(group) == h->op.d->data ? group : 0;
+}
+
 /* Sets *out to the largest recorded size for which K children of `of` have all stripes. Returns false if
  * there is none. */
 static bool
@@ -152,6 +203,8 @@ ec_mend_counters(struct ec_data_heal *x, child_set *out)
     uint64_t version = 0, size = 0;
     int err = of ? 0 : mend_candidates(h, &of);
 
+    if (!err && !of)
+        of = mend_last_group(h);
     *out = 0;
     if (err || !of || !mend_size(h, of, &size))
         return err;

@@ -62,9 +62,10 @@
  *      after and the unlock
  *
  *      the mount, during an XATTROP that  versions or sizes may differ so that no K children agree: the heal
- *      records a version or a size        decides by the fragments (heal-mend.c), where more than K belong
- *                                         together; a stock healer does not. So a version rises only where
- *                                         that tells a child that is behind from the others
+ *      records a version or a size        decides by the fragments, where more than K belong together, or by
+ *                                         the highest versions (heal-mend.c); a stock healer does not. So a
+ *                                         version rises only where that tells a child that is behind from
+ *                                         the others
  *
  * A dirty mark is taken back only while all children are up and good, so that of a change that a child
  * missed each good child's index names the inode. If an operation is refused by K children and was done by
