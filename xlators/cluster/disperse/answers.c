@@ -161,11 +161,15 @@ answers_too_few(const struct ec_op *op, const struct fan *f)
 {
     if (children_count(fan_done(f)) >= op->d->data)
         return -EIO; /* they have done it in different ways */
+    int why = -EIO;
+
     for_each_child (i, f->sent) {
         if (f->ret[i] == -ESTALE || f->ret[i] == -ENOENT)
             return -ESTALE;
+        if (f->ret[i] == -ENOSPC || f->ret[i] == -EDQUOT)
+            why = f->ret[i];
     }
-    return -EIO;
+    return why;
 }
 
 bool

@@ -152,7 +152,8 @@ child_set answers_winner(const struct fan *f, bool compares_modes, int *ret);
  * children gives -EIO, or -ENOMEM if replies were lost for lack of memory. */
 child_set answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
 /* Returns the error of a call of a known object that too few children have done: -ESTALE if a child says that
- * the object has gone, because another client is removing it; else -EIO. */
+ * the object has gone, because another client is removing it; -ENOSPC or -EDQUOT if a child has no room; else
+ * -EIO. */
 int answers_too_few(const struct ec_op *op, const struct fan *f);
 /* Copies the reply of the set's first child to the caller, with joined attributes; trusted.ec.* is hidden.
  * Sizes are still those of a brick's fragment: set them with iatt_set_size(). Returns 0 or -ENOMEM. */

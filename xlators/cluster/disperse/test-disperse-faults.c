@@ -828,6 +828,30 @@ START_TEST(an_earlier_fragment_makes_no_file_of_k_children)
 }
 END_TEST
 
+/* As a lie: the first child's limit is reached a little before the second's. */
+static void
+lie_over_quota(unsigned child, struct call_stack *stk, int *ret)
+{
+    if (child == 0 && stk->call.fop == FOP_writev)
+        *ret = -EDQUOT;
+}
+
+START_TEST(a_write_over_the_limit_of_one_of_k_children_names_the_limit)
+{
+    struct contents after;
+
+    file_make(false);
+    after = before;
+    scene_child_down(2);
+    scene_run(0);
+    scene.lie = lie_over_quota;
+    ck_assert_int_eq(change_half_stripe(&after), -EDQUOT);
+    scene.lie = NULL;
+    scene_run(5000);
+    scene_end();
+}
+END_TEST
+
 static bool
 log_has(const char *path, const char *text)
 {
@@ -924,6 +948,7 @@ test_suite(void)
     tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
     tcase_add_test(t, a_file_with_exactly_k_good_children_is_healed);
     tcase_add_test(t, an_earlier_fragment_makes_no_file_of_k_children);
+    tcase_add_test(t, a_write_over_the_limit_of_one_of_k_children_names_the_limit);
     suite_add_tcase(s, t);
     t = tcase_create("directories");
     tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
