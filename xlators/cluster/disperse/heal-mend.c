@@ -90,19 +90,34 @@ mend_group(const struct ec_heal *h, unsigned i, bool compares_sizes)
     return same;
 }
 
+static child_set
+mend_sources(const struct ec_heal *h)
+{
+    child_set sources = 0;
+
+    for_each_child (i, h->has)
+        sources |= ec_copy_is_source(&h->copy[i]) ? CHILD(i) : 0;
+    return sources;
+}
+
+/* Returns the child with the highest version among `of` (not empty). */
+static unsigned
+mend_highest(const struct ec_heal *h, child_set of)
+{
+    unsigned best = child_first(of);
+
+    for_each_child (i, of)
+        best = h->copy[i].version[WORD_DATA] > h->copy[best].version[WORD_DATA] ? i : best;
+    return best;
+}
+
 /* Returns the children of the highest version, if they are K at least. */
 static child_set
 mend_newest(const struct ec_heal *h)
 {
-    unsigned best = child_first(h->has);
+    child_set sources = mend_sources(h);
+    child_set same = sources ? mend_group(h, mend_highest(h, sources), false) : 0;
 
-    for_each_child (i, h->has) {
-        bool is_newer = !ec_copy_is_source(&h->copy[best]) ||
-                        h->copy[i].version[WORD_DATA] > h->copy[best].version[WORD_DATA];
-
-        best = ec_copy_is_source(&h->copy[i]) && is_newer ? i : best;
-    }
-    child_set same = ec_copy_is_source(&h->copy[best]) ? mend_group(h, best, false) : 0;
     return children_count(same) >= h->op.d->data ? same : 0;
 }
 
@@ -142,26 +157,12 @@ mend_are_alike(const struct ec_heal *h, unsigned i, unsigned k)
            a->stat.ctime_nsec == b->stat.ctime_nsec;
 }
 
-/* Returns the source with the highest version among `of` (not empty). */
-static unsigned
-mend_highest(const struct ec_heal *h, child_set of)
-{
-    unsigned best = child_first(of);
-
-    for_each_child (i, of)
-        best = h->copy[i].version[WORD_DATA] > h->copy[best].version[WORD_DATA] ? i : best;
-    return best;
-}
-
 /* Returns the K children of the highest versions, if all children have the file and no other child has one of
  * these versions; else 0. */
 static child_set
 mend_last_group(const struct ec_heal *h)
 {
-    child_set left = h->has == h->op.d->all ? h->has : 0, group = 0;
-
-    for_each_child (i, left)
-        left &= ec_copy_is_source(&h->copy[i]) ? left : ~CHILD(i);
+    child_set left = h->has == h->op.d->all ? mend_sources(h) : 0, group = 0;
     unsigned first = left ? mend_highest(h, left) : 0;
     while (left && children_count(group) < h->op.d->data) {
         child_set same = mend_group(h, mend_highest(h, left), false) & left;

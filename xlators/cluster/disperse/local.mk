@@ -35,7 +35,8 @@ xlators_cluster_disperse_test_codec_LDADD = $(TEST_LIBS)
 EXTRA_DIST += xlators/cluster/disperse/vectors
 
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-faults
-xlators_cluster_disperse_test_disperse_faults_SOURCES = xlators/cluster/disperse/test-disperse-faults.c $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_faults_SOURCES = xlators/cluster/disperse/test-disperse-faults.c \
+	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_faults_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_faults_LDADD = $(TEST_LIBS)
 
@@ -43,3 +44,9 @@ check_PROGRAMS += xlators/cluster/disperse/test-disperse-hostile
 xlators_cluster_disperse_test_disperse_hostile_SOURCES = xlators/cluster/disperse/test-disperse-hostile.c $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_hostile_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_hostile_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-versions
+xlators_cluster_disperse_test_disperse_versions_SOURCES = xlators/cluster/disperse/test-disperse-versions.c \
+	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_versions_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_versions_LDADD = $(TEST_LIBS)

@@ -63,7 +63,7 @@ question_run(struct worker_job *job)
     struct question *q = caa_container_of(job, struct question, job);
     struct graph *graph = q->c->graph;
 
-    int err = op_run(question_go, q);
+    int err = coro_run(question_go, q);
 
     if (!err)
         return; /* the coroutine answers, or has answered: then the question may be gone */

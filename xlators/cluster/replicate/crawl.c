@@ -742,7 +742,7 @@ crawl_job_run(struct worker_job *job)
     struct crawler *c = caa_container_of(job, struct crawler, job);
     struct graph *graph = c->graph;
 
-    if (!op_run(crawl_go, c))
+    if (!coro_run(crawl_go, c))
         return;
     (void)crawl_end(c, true, true);
     graph_unpin(graph);

@@ -122,19 +122,13 @@ op_run_call(void *arg)
     op_end(&op);
 }
 
-int
-op_run(coroutine_fn fn, void *arg)
-{
-    return coro_run(fn, arg);
-}
-
 xl_verdict
 op_start(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
     if (!start_functions[stk->call.fop])
         return -EOPNOTSUPP;
-    return op_run(op_run_call, stk) ? call_stack_unsent(stk) : XL_OWNED;
+    return coro_run(op_run_call, stk) ? call_stack_unsent(stk) : XL_OWNED;
 }
 
 void

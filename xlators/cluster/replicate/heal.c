@@ -461,7 +461,7 @@ heal_job_run(struct worker_job *work)
     struct heal_job *job = caa_container_of(work, struct heal_job, job);
     struct replicate *r = job->r;
     struct graph *graph = r->xl->graph;
-    int err = op_run(heal_jobs_go, job);
+    int err = coro_run(heal_jobs_go, job);
     bool is_last = false;
 
     if (!err)

@@ -833,7 +833,7 @@ hold_job_run(struct worker_job *job)
 {
     struct hold *h = caa_container_of(job, struct hold, job);
     struct repl_inode *ri = h->ri;
-    int err = op_run(hold_finish_go, h);
+    int err = coro_run(hold_finish_go, h);
 
     if (!err)
         return;

@@ -207,8 +207,6 @@ struct op {
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
 
-/* Runs fn(arg) in a new coroutine. Returns 0 or -errno. */
-int op_run(coroutine_fn fn, void *arg);
 /* Starts the operation's something_go() function in a coroutine. */
 xl_verdict op_start(struct xlator *xl, struct call_stack *stk);
 /* Sends op->stk->reply to the caller, once. */

@@ -382,7 +382,7 @@ clear_parked_go(void *r)
 static void
 heal_clear_parked_now(void)
 {
-    must(op_run(clear_parked_go, scene.child[0]->parent->private) == 0);
+    must(coro_run(clear_parked_go, scene.child[0]->parent->private) == 0);
     scene_run(0);
 }
 
