@@ -116,6 +116,8 @@ xl_verdict index_lookup(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_fstat(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_opendir(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_unlink(struct xlator *xl, struct call_stack *stk);
+/* Prepares a fop that removes `folder` (NULL or another type: does nothing). Returns XL_PASS or -errno. */
+xl_verdict index_folder_removal(struct xlator *xl, struct call_stack *stk, const struct inode *folder);
 xl_verdict index_getxattr(struct xlator *xl, struct call_stack *stk);
 xl_verdict index_any(struct xlator *xl, struct call_stack *stk);
 

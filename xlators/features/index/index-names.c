@@ -248,6 +248,8 @@ index_names_change(struct xlator *xl, struct call_stack *stk)
     char text[NOTE_TEXT_MAX];
     struct noted_name from;
 
+    if (verdict == XL_PASS && c->fop == FOP_rename)
+        verdict = index_folder_removal(xl, stk, c->loc2.inode);
     if (verdict != XL_PASS || !asked || !c->loc2.parent || !c->loc2.name)
         return verdict;
     if (c->fop == FOP_link) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "graph/graph.h"
+#include "log/log.h"
 #include "xlators/features/index/index-internal.h"
 
 static enum index_virtual
@@ -336,6 +337,30 @@ unlink_entry(struct xlator *xl, struct call_stack *stk)
     return verdict == XL_PASS ? unlink_go(xl, stk) : verdict;
 }
 
+/* Removes the changes recorded for a folder that RMDIR, or a RENAME over it, has removed. A healer that makes
+ * the folder anew finds no counter, and leaves these names for ever. A brick that dies before this step
+ * leaves them, too: they cost a comparison of names when the folder is healed next. */
+static xl_verdict
+folder_removed_cb(struct frame *f, struct call_stack *stk)
+{
+    const struct fop_call *c = &stk->call;
+    const struct inode *folder = c->fop == FOP_rename ? c->loc2.inode : c->loc.inode;
+    int rc = stk->reply.op_ret < 0 ? 0 : index_changes_purge(f->xl, GFID(&folder->gfid));
+
+    if (rc && rc != -ENOENT)
+        log_event(LOG_WARNING, f->xl, "index-names-stay", "the changes of the removed folder %s stay: %s",
+                  GFID(&folder->gfid), strerror(-rc));
+    return XL_PASS;
+}
+
+xl_verdict
+index_folder_removal(struct xlator *xl, struct call_stack *stk, const struct inode *folder)
+{
+    if (!folder || inode_type(folder) != S_IFDIR)
+        return XL_PASS;
+    return frame_push(stk, xl, folder_removed_cb) ? XL_PASS : -ENOMEM;
+}
+
 xl_verdict
 index_unlink(struct xlator *xl, struct call_stack *stk)
 {
@@ -348,7 +373,9 @@ index_unlink(struct xlator *xl, struct call_stack *stk)
     if (v == VIRTUAL_NO) {
         xl_verdict verdict = index_any(xl, stk);
 
-        return verdict == XL_PASS && !is_rmdir ? index_names_unlink(xl, stk) : verdict;
+        if (verdict != XL_PASS)
+            return verdict;
+        return is_rmdir ? index_folder_removal(xl, stk, c->loc.inode) : index_names_unlink(xl, stk);
     }
     if (!index_may_use(&stk->caller))
         return -EACCES;

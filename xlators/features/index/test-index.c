@@ -20,6 +20,7 @@ static struct inode *root, *file, *dir;
 static int32_t dirty[3], pending[3];
 static bool answers_later;
 static int storage_fails; /* the -errno of each XATTROP; 0: it succeeds */
+static int others_fail;   /* the same for the calls that are no XATTROP and no LOOKUP */
 static atomic_int in_storage, xattrops, max_in_storage, others;
 
 struct later {
@@ -81,6 +82,8 @@ bottom(struct xlator *xl, struct call_stack *stk)
     }
     if (stk->call.fop != FOP_xattrop) {
         atomic_fetch_add(&others, 1);
+        if (others_fail)
+            return others_fail;
         stk->reply.op_ret = 0;
         return XL_DONE;
     }
@@ -573,6 +576,48 @@ START_TEST(changed_names_are_listed_below_their_directory)
 }
 END_TEST
 
+/* Winds RMDIR of `folder`, or a RENAME that replaces it. */
+static int
+remove_folder(enum fop fop, struct inode *folder)
+{
+    struct bench_call *call = entry(fop, root, "folder", 0);
+    struct loc *loc = fop == FOP_rename ? &call->stk->call.loc2 : &call->stk->call.loc;
+
+    loc->inode = inode_ref(folder);
+    if (fop == FOP_rename) {
+        loc->parent = inode_ref(root);
+        loc->name = "other";
+    }
+    return bench_run(call);
+}
+
+START_TEST(a_removed_folder_leaves_no_changed_names)
+{
+    static const enum fop removals[] = {FOP_rmdir, FOP_rename};
+
+    for (size_t i = 0; i < sizeof removals / sizeof removals[0]; i++) {
+        ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
+        others_fail = -ENOTEMPTY;
+        ck_assert_int_eq(remove_folder(removals[i], dir), -ENOTEMPTY);
+        ck_assert(has("entry-changes", dir));
+        others_fail = 0;
+        ck_assert_int_eq(remove_folder(removals[i], file), 0);
+        ck_assert(has("entry-changes", dir));
+        ck_assert_int_eq(remove_folder(removals[i], dir), 0);
+        ck_assert(!has("entry-changes", dir));
+        ck_assert_int_eq(remove_folder(removals[i], dir), 0); /* without changes */
+    }
+    /* A name that is recorded after the removal does not stay either. */
+    storage_fails = -ESTALE;
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), -ESTALE);
+    ck_assert(!has("entry-changes", dir));
+    storage_fails = -EIO;
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), -EIO);
+    ck_assert(has("entry-changes", dir));
+    storage_fails = 0;
+}
+END_TEST
+
 static int64_t
 link_count(struct inode *inode)
 {
@@ -623,6 +668,7 @@ test_suite(void)
     tcase_add_test(t, a_listing_survives_removals);
     tcase_add_test(t, listing_behind_the_last_entry_is_empty);
     tcase_add_test(t, changed_names_are_listed_below_their_directory);
+    tcase_add_test(t, a_removed_folder_leaves_no_changed_names);
     tcase_add_test(t, the_link_count_counts_objects_with_pending_counters);
     suite_add_tcase(s, t);
     return s;
