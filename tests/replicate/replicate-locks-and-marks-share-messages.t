@@ -175,12 +175,15 @@ exec 7>&- || true
 t "mount killed after OPEN, lock and mark: a stock mount writes" stock_appends open-mount $'old\n'
 
 # The same, and then the TRUNCATE.
+is_marked_on_both() {
+    is_marked "$1" 0 && is_marked "$1" 1
+}
 empties_marked() {
     hold_mount
     echo old >"$kiln/$1"
     echo x >>"$kiln/first"
     exec 7>"$kiln/$1"
-    [[ ! -s ${bricks[0]}/$1 && ! -s ${bricks[1]}/$1 ]] && is_marked "$1" 0 && is_marked "$1" 1
+    [[ ! -s ${bricks[0]}/$1 && ! -s ${bricks[1]}/$1 ]] && wait_for 240 "the marks" is_marked_on_both "$1"
 }
 t_here "an emptied file is locked and marked before its first write" empties_marked empty-mount
 mount_kill "$kiln" 7>&-
