@@ -625,8 +625,10 @@ print_rebalance(const json_t *answer)
     printf("Files moved: %lld (", number(look, "moved"));
     show_bytes((double)number(look, "bytes"));
     printf("), skipped: %lld, failed: %lld\n", number(look, "skipped"), number(look, "failed"));
-    printf("Files looked at: %lld of about %lld, folders: %lld\n", number(look, "looked"),
-           number(look, "expected"), number(look, "folders"));
+    printf("Files looked at: %lld", number(look, "looked"));
+    if (strcmp(text(answer, "state"), "completed") != 0) /* the estimate counts the bricks' own files, too */
+        printf(" of about %lld", number(look, "expected"));
+    printf(", folders: %lld\n", number(look, "folders"));
     printf("Run time: ");
     show_duration(seconds);
     if (seconds > 0) {
