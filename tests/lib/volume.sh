@@ -16,7 +16,7 @@
 #                                   the mount's graph, except with mount_graph=whole, as with glusterd
 #   mount_end    MNT                unmounts; the client process has to end, kiln-mount with status 0
 #   shd_start    VOL                a stock self-heal daemon for the volume
-#   kiln_heal_start VOL             kiln-heal for the replicated volume, as kilnd --state starts it
+#   kiln_heal_start VOL             kiln-heal for the volume, as kilnd --state starts it
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""Starts kiln-heal, as kilnd --state does, for the replica sets of a volfile of the stock self-heal daemon.
+"""Starts kiln-heal, as kilnd --state does, for the replica or disperse sets of a volfile of the stock self-heal daemon.
 
     healer_kiln.py KILN-HEAL VOLUME VOLFILE LOG
 
@@ -12,12 +12,12 @@ import sys
 
 
 def sets_of(text):
-    """Returns a volfile for each cluster/replicate layer: the layers below it, then the layer itself."""
+    """Returns a volfile for each cluster/replicate or cluster/disperse layer: the layers below it, then the layer itself."""
     layers = {}
     for block in re.findall(r"^volume .*?^end-volume$", text, re.M | re.S):
         layers[block.split()[1]] = block
     for block in layers.values():
-        if "type cluster/replicate" in block:
+        if re.search(r"type cluster/(replicate|disperse)$", block, re.M):
             below = re.search(r"^\s*subvolumes (.*)$", block, re.M).group(1).split()
             yield "\n\n".join([layers[name] for name in below] + [block]) + "\n"
 
@@ -27,7 +27,7 @@ def main():
     with open(volfile, encoding="ascii") as f:
         sets = list(sets_of(f.read()))
     if not sets:
-        sys.exit(f"{volfile} has no cluster/replicate")
+        sys.exit(f"{volfile} has no cluster/replicate or cluster/disperse")
     child = subprocess.Popen([program, f"--log-file={log}", "--sandbox=off"], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     child.stdin.write(json.dumps({"do": "volume", "name": volume, "heals": True, "sets": sets}) + "\n")

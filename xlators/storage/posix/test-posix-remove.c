@@ -206,6 +206,55 @@ START_TEST(landfill_keeps_files_with_other_names)
 }
 END_TEST
 
+/* The heal of a folder that was renamed elsewhere makes the folder anew at its new place, and then removes it
+ * at its old place. `take_away` removes the old folder. Ends with the folder at its new place. */
+static void
+check_old_place_leaves(int (*take_away)(void))
+{
+    struct inode *d = make(FOP_mkdir, w.root, "old"), *parent = make(FOP_mkdir, w.root, "parent");
+    int err;
+    struct inode *again = make_as(FOP_mkdir, parent, "new", &d->gfid, &err);
+    struct iatt found;
+
+    ck_assert_int_eq(err, 0);
+    ck_assert_ptr_eq(again, d);
+    ck_assert_int_eq(take_away(), 0);
+    ck_assert(has_handle_of(&d->gfid));
+    ck_assert_int_eq(find_gfid(&d->gfid, &found), 0);
+    ck_assert_uint_ge(found.nlink, 2);
+    inode_unref(make(FOP_create, d, "f"));
+    inode_unref(again);
+    inode_unref(parent);
+    inode_unref(d);
+}
+
+static int
+remove_old(void)
+{
+    return remove_entry(FOP_rmdir, w.root, "old", 0);
+}
+
+static int
+move_old_to_landfill(void)
+{
+    return remove_entry(FOP_rmdir, w.root, "old", 1);
+}
+
+static int
+rename_over_old(void)
+{
+    inode_unref(make(FOP_mkdir, w.root, "other"));
+    return move(w.root, "other", w.root, "old");
+}
+
+START_TEST(a_folder_lives_at_its_new_place_when_the_old_one_is_removed)
+{
+    int (*const ways[])(void) = {remove_old, move_old_to_landfill, rename_over_old};
+
+    check_old_place_leaves(ways[_i]);
+}
+END_TEST
+
 static void *
 run_janitor(void *arg)
 {
@@ -529,6 +578,7 @@ test_suite(void)
     tcase_add_test(names, internal_mknod_at_a_taken_name_leaves_the_open_file);
     tcase_add_test(names, a_lookup_detects_a_reused_inode_number);
     tcase_add_test(names, a_forced_rmdir_moves_the_tree_to_the_landfill);
+    tcase_add_loop_test(names, a_folder_lives_at_its_new_place_when_the_old_one_is_removed, 0, 3);
     tcase_add_test(names, landfill_keeps_files_with_other_names);
     tcase_add_test(names, janitor_waits_for_the_lock_of_a_name);
     tcase_add_test(names, rename_file_over_file);

@@ -343,10 +343,11 @@ rmdir_locked(struct xlator *xl, struct call_stack *stk, struct posix_entry *e)
         return r;
     if (!S_ISDIR(st.st_mode))
         return -ENOTDIR;
-    int held = posix_hold_dir(inode, &e->obj);
+    bool lives_on = posix_handle_leads_elsewhere(p, &inode->gfid, &st);
+    int held = lives_on ? -1 : posix_hold_dir(inode, &e->obj);
     posix_inode_leaves(xl, inode);
     r = stk->call.flags ? rmdir_to_landfill(xl, e, &inode->gfid) : posix_obj_unlink(&e->obj, AT_REMOVEDIR);
-    posix_inode_gone(xl, inode, r == 0);
+    posix_inode_gone(xl, inode, r == 0 && !lives_on);
     if (r == 0)
         posix_keep_dir(xl, inode, held);
     else if (held >= 0)

@@ -209,7 +209,8 @@ move_dir(struct xlator *xl, struct renaming *n)
 
     pthread_mutex_lock(&p->dir_rename_lock);
     atomic_fetch_add(&p->dir_renames, 1);
-    int held = n->has_victim ? posix_hold_dir(n->victim, &n->to.obj) : -1;
+    bool lives_on = n->has_victim && posix_handle_leads_elsewhere(p, &n->victim->gfid, &n->victim_st);
+    int held = n->has_victim && !lives_on ? posix_hold_dir(n->victim, &n->to.obj) : -1;
     posix_inode_leaves(xl, n->victim);
     int r = posix_handle_note_move(p, &n->inode->gfid, &n->to.parent->gfid, n->to.name);
     if (r < 0)
@@ -217,7 +218,7 @@ move_dir(struct xlator *xl, struct renaming *n)
                   "the move of %s is not noted: %s; its handle is lost if the process dies now",
                   GFID(&n->inode->gfid), strerror(-r));
     r = posix_obj_rename(&n->from.obj, &n->to.obj);
-    posix_inode_gone(xl, n->victim, r == 0);
+    posix_inode_gone(xl, n->victim, r == 0 && !lives_on);
     if (r == 0)
         posix_keep_dir(xl, n->victim, held);
     else if (held >= 0)

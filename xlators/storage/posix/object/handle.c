@@ -232,15 +232,29 @@ posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct gfi
     return unlinkat(p->handles_fd, HANDLE(gfid), 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* True if the handle leads to this directory, and the directory has this gfid. */
-static bool
-dir_handle_is_right(struct posix *p, const struct gfid *gfid, const struct stat *st)
+enum dir_place { DIR_NOWHERE, DIR_HERE, DIR_ELSEWHERE };
+
+/* Returns where the handle leads: to the directory `st`, to another directory of this gfid, or to none. */
+static enum dir_place
+dir_handle_place(struct posix *p, const struct gfid *gfid, const struct stat *st)
 {
+    struct gfid found_gfid;
     struct stat found;
     POSIX_OBJ(obj);
 
     posix_obj_gfid(p, gfid, true, &obj);
-    return posix_obj_stat(&obj, &found) == 0 && found.st_ino == st->st_ino && found.st_dev == st->st_dev;
+    if (posix_obj_stat(&obj, &found) < 0)
+        return DIR_NOWHERE;
+    if (found.st_ino == st->st_ino && found.st_dev == st->st_dev)
+        return DIR_HERE;
+    bool is_of_gfid = posix_obj_get_gfid(&obj, &found_gfid) == 0 && gfid_equal(&found_gfid, gfid);
+    return is_of_gfid ? DIR_ELSEWHERE : DIR_NOWHERE;
+}
+
+bool
+posix_handle_leads_elsewhere(struct posix *p, const struct gfid *gfid, const struct stat *st)
+{
+    return dir_handle_place(p, gfid, st) == DIR_ELSEWHERE;
 }
 
 int
@@ -249,7 +263,7 @@ posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct
 {
     if (!S_ISDIR(st->st_mode))
         return posix_handle_link(entry, gfid);
-    if (dir_handle_is_right(entry->p, gfid, st))
+    if (dir_handle_place(entry->p, gfid, st) != DIR_NOWHERE)
         return 0;
     return posix_handle_set_dir(entry->p, gfid, parent, name);
 }
@@ -296,7 +310,7 @@ posix_handle_finish_move(struct posix *p)
         r = find_check(&obj, &m.gfid);
     if (r == -ENOENT || r == -ENOTDIR || r == -ESTALE)
         return 0; /* it was not renamed, or was moved again or removed since */
-    if (r < 0 || !S_ISDIR(st.st_mode) || dir_handle_is_right(p, &m.gfid, &st))
+    if (r < 0 || !S_ISDIR(st.st_mode) || dir_handle_place(p, &m.gfid, &st) == DIR_HERE)
         return r;
     r = posix_handle_set_dir(p, &m.gfid, &parent, name);
     return r < 0 ? r : 1;

@@ -49,8 +49,12 @@ int posix_handle_set_dir(struct posix *p, const struct gfid *gfid, const struct 
  * directory or does not exist), -errno. */
 int posix_handle_drop_dir(struct posix *p, const struct gfid *gfid, const struct gfid *parent,
                           const char *name);
-/* Makes the handle of this gfid lead to the entry, which has this gfid and `st`. The caller holds the locks
- * of name and object. Returns 0 or -errno. */
+/* Returns whether the handle leads to another directory of this gfid than `st`: a heal has made a folder anew
+ * at its new place, before it removes the folder at its old place. */
+bool posix_handle_leads_elsewhere(struct posix *p, const struct gfid *gfid, const struct stat *st);
+/* Makes the handle of this gfid lead to the entry, which has this gfid and `st`, unless the handle leads to
+ * another directory of this gfid, which was made later. The caller holds the locks of name and object.
+ * Returns 0 or -errno. */
 int posix_handle_heal(struct posix_obj *entry, const struct gfid *gfid, const struct stat *st,
                       const struct gfid *parent, const char *name);
 
