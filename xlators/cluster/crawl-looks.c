@@ -100,3 +100,14 @@ looks_get(struct crawl_looks *l, unsigned child, struct crawl_look out[CRAWL_LOO
     pthread_mutex_unlock(&l->lock);
     return kept;
 }
+
+/* Clients try to connect every three seconds; a try at a host without an answer takes longer. */
+uint64_t
+crawl_next_pause(unsigned *done, uint64_t pause_ms)
+{
+    static const uint64_t follow_up_ms[CRAWL_FOLLOW_UPS] = {5000, 20000, 60000};
+
+    if (*done == CRAWL_FOLLOW_UPS || follow_up_ms[*done] >= pause_ms)
+        return pause_ms;
+    return follow_up_ms[(*done)++];
+}

@@ -38,4 +38,12 @@ void looks_end_object(struct crawl_looks *l, unsigned child, enum look_result re
 /* Fills at most CRAWL_LOOKS_KEPT looks at the child, the oldest first. Returns their number. */
 unsigned looks_get(struct crawl_looks *l, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT]);
 
+/* After the crawl at a child's return, further crawls follow: a client that reaches the child later than the
+ * self-heal daemon changes objects without the child until then, after the daemon has read their list.
+ *
+ * Returns the milliseconds until the next crawl: `pause_ms`, or fewer if a follow-up is due before. `*done`
+ * counts the follow-ups; CRAWL_FOLLOW_UPS: none is due. The caller's lock guards it. */
+enum { CRAWL_FOLLOW_UPS = 3 };
+uint64_t crawl_next_pause(unsigned *done, uint64_t pause_ms);
+
 #endif

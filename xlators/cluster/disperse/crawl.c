@@ -4,9 +4,10 @@
  * entries of objects that have gone. Repeats while objects were healed, because an object can be healed only
  * after the folder that has its name. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
  *
- * A crawl runs when a child comes up and each `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so
- * on, if another client or healer kept an object locked. A crawl that dies leaves each object
- * as a heal that stops leaves it (heal.h). One crawl of a set runs at a time, in one coroutine. */
+ * A crawl runs when a child comes up, some times in the minute after that (crawl_next_pause()), and each
+ * `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so on, if another client or healer kept an object
+ * locked. A crawl that dies leaves each object as a heal that stops leaves it (heal.h). One crawl of a set
+ * runs at a time, in one coroutine. */
 #include "xlators/cluster/disperse/crawl.h"
 
 #include <dirent.h>
@@ -244,7 +245,7 @@ ec_crawl_go(void *arg)
     pause_ms = pause_ms < timeout_ms ? pause_ms : timeout_ms;
     d->crawl_pause_ms = is_busy ? 2 * pause_ms : CRAWL_SOON_MS;
     if (!atomic_load(&d->is_stopping))
-        timer_start(&d->crawl_timer, pause_ms);
+        timer_start(&d->crawl_timer, crawl_next_pause(&d->crawl_follow_ups, pause_ms));
     d->crawls_again = false;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
@@ -293,10 +294,11 @@ ec_crawl_start(struct disperse *d)
 {
     timer_init(&d->crawl_timer, ec_crawl_timer_fired);
     d->crawl_pause_ms = CRAWL_SOON_MS;
+    d->crawl_follow_ups = CRAWL_FOLLOW_UPS;
     d->crawl_job.run = ec_crawl_job_run;
 }
 
-void
+static void
 ec_crawl_soon(struct disperse *d)
 {
     if (!is_healer(d))
@@ -306,6 +308,15 @@ ec_crawl_soon(struct disperse *d)
     if (!d->is_crawling && !atomic_load(&d->is_stopping))
         timer_start(&d->crawl_timer, CRAWL_SOON_MS);
     pthread_mutex_unlock(&d->lock);
+}
+
+void
+ec_crawl_child_up(struct disperse *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->crawl_follow_ups = 0;
+    pthread_mutex_unlock(&d->lock);
+    ec_crawl_soon(d);
 }
 
 int

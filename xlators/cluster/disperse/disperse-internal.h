@@ -78,6 +78,7 @@ struct disperse {
     /* crawls of the whole tree that were asked for, and the last of them that needs no walk any more */
     unsigned full_asked, full_done;
     uint64_t crawl_pause_ms; /* before the next crawl for objects that were locked */
+    unsigned crawl_follow_ups; /* crawls since a child came up; crawl_next_pause() */
     struct timer crawl_timer;
     struct worker_job crawl_job;
     struct crawl_looks *looks; /* NULL: not a self-heal daemon */

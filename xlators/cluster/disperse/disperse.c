@@ -96,7 +96,7 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     if (tells)
         xlator_tell_parent(d->xl, event);
     if (is & ~was)
-        ec_crawl_soon(d);
+        ec_crawl_child_up(d);
 }
 
 static void

@@ -96,7 +96,7 @@ void ec_heal_soon(struct disperse *d, struct inode *inode);
 /* Starts the timer of crawls. */
 void ec_crawl_start(struct disperse *d);
 /* Starts a crawl soon, because a child has come up. */
-void ec_crawl_soon(struct disperse *d);
+void ec_crawl_child_up(struct disperse *d);
 /* Ends the crawls; returns when none runs. */
 void ec_crawl_stop(struct disperse *d);
 /* Heals an object for the looks at child i; sets *is_busy if another client kept it locked. Returns 0 or

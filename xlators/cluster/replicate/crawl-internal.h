@@ -26,6 +26,7 @@ struct crawler {
     unsigned doing;  /* bits WANTS_* of the running crawl */
     bool is_running, is_stopped;
     unsigned retries; /* crawls in turn that left failed heals */
+    unsigned follow_ups; /* crawls since a child came up; crawl_next_pause() */
     struct crawl_fault faults[CRAWL_FAULTS_KEPT];
     unsigned fault_count;
     struct gfid under_heal[CRAWL_OBJECTS_MAX * 2]; /* null: free */

@@ -711,7 +711,8 @@ crawl_end(struct crawler *c, bool has_failed, bool must_end)
         retry_s *= 2;
     c->is_running = false;
     if (!c->is_stopped)
-        timer_start(&c->timer, 1000 * (has_failed && retry_s < most_s ? retry_s : most_s));
+        timer_start(&c->timer, crawl_next_pause(&c->follow_ups,
+                                                1000 * (has_failed && retry_s < most_s ? retry_s : most_s)));
     pthread_cond_broadcast(&c->ended);
     pthread_mutex_unlock(&c->lock);
     return true;
@@ -776,6 +777,7 @@ crawler_child_up(struct crawler *c)
         return;
     pthread_mutex_lock(&c->lock);
     c->retries = 0;
+    c->follow_ups = 0;
     crawl_want(c, WANTS_INDEX);
     pthread_mutex_unlock(&c->lock);
 }
@@ -829,6 +831,7 @@ crawler_new(struct graph *g, unsigned share, bool heals)
     }
     c->share = share;
     c->heals = heals;
+    c->follow_ups = CRAWL_FOLLOW_UPS;
     if (conf->throttles_heals) {
         c->r->throttle.ask = crawl_ask_clients;
         c->r->throttle.arg = c;

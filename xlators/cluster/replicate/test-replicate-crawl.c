@@ -400,6 +400,33 @@ START_TEST(a_crawl_waits_for_all_children)
 }
 END_TEST
 
+/* Clients that reach a child later than the daemon change objects without the child in the meantime. */
+START_TEST(crawls_follow_the_return_of_a_child)
+{
+    struct crawl_look looks[CRAWL_LOOKS_KEPT];
+    unsigned done = 0;
+
+    must(crawl_next_pause(&done, 1000) == 1000 && crawl_next_pause(&done, 600000) == 5000);
+    must(crawl_next_pause(&done, 600000) == 20000 && crawl_next_pause(&done, 30000) == 30000);
+    must(crawl_next_pause(&done, 600000) == 60000 && crawl_next_pause(&done, 600000) == 600000);
+
+    must(miss_change(&replica_shapes[1], &replica_changes[14], 1));
+    daemon_begin(" option heal-timeout 600\n", true);
+    scene_child_down(1);
+    scene_child_up(1);
+    scene_run(0);
+    unsigned first = crawler_looks(crawler, 1, looks);
+    must(first > 0);
+    scene_run(4000);
+    must(crawler_looks(crawler, 1, looks) == first);
+    scene_run(90000);
+    must(crawler_looks(crawler, 1, looks) == first + CRAWL_FOLLOW_UPS);
+    scene_run(400000);
+    must(crawler_looks(crawler, 1, looks) == first + CRAWL_FOLLOW_UPS);
+    daemon_end();
+}
+END_TEST
+
 START_TEST(a_question_without_memory_fails)
 {
     bool has_starved = true;
@@ -568,6 +595,7 @@ test_suite(void)
         a_crawl_is_repeated_after_a_failure,
         a_daemon_that_heals_nothing_answers,
         a_crawl_waits_for_all_children,
+        crawls_follow_the_return_of_a_child,
         a_full_crawl_that_loses_a_child_begins_anew,
         a_stopped_full_crawl_does_not_begin,
         a_question_without_memory_fails,
