@@ -2,7 +2,9 @@
 /* Shared functions of heals (heal.h), the heal of attributes, and the queue of background heals.
  *
  * Attributes: lock; owner, mode and xattrs of all children; the largest group of equal children wins and
- * needs K members; the others get the winner's attributes, and then its metadata version. Times
+ * needs K members; the others get the winner's attributes, and then its metadata version. If no K children
+ * are equal, the largest group among the children of the highest version wins, which must be K: they have all
+ * changes that a caller has seen succeed, and differ by the change in which a mount died. Times
  * (trusted.glusterfs.mdata) decide nothing: a brick merges them with its own, and keeps the later ones, so
  * that a brick whose object was made by a heal may have later times for good. All get the latest times.
  *
@@ -272,10 +274,11 @@ attributes_list(struct attributes *a)
     return 0;
 }
 
+/* Returns the largest group of children of `left` with equal attributes. */
 static child_set
-attributes_group(const struct attributes *a)
+attributes_group(const struct attributes *a, child_set left)
 {
-    child_set best = 0, left = a->h->has;
+    child_set best = 0;
 
     while (left) {
         unsigned first = child_first(left);
@@ -288,6 +291,20 @@ attributes_group(const struct attributes *a)
             best = same;
     }
     return best;
+}
+
+/* Returns the children of the highest metadata version, if they are K at least; else 0. */
+static child_set
+newest_attributes(const struct ec_heal *h)
+{
+    unsigned best = child_first(h->has);
+    child_set newest = 0;
+
+    for_each_child (i, h->has)
+        best = h->copy[i].version[WORD_METADATA] > h->copy[best].version[WORD_METADATA] ? i : best;
+    for_each_child (i, h->has)
+        newest |= h->copy[i].version[WORD_METADATA] == h->copy[best].version[WORD_METADATA] ? CHILD(i) : 0;
+    return children_count(newest) >= h->op.d->data ? newest : 0;
 }
 
 static int
@@ -394,8 +411,10 @@ heal_attributes(struct attributes *a)
 
     if (err)
         return err;
-    child_set good = attributes_group(a);
+    child_set good = attributes_group(a, h->has);
     if (children_count(good) < h->op.d->data)
+        good = attributes_group(a, newest_attributes(h));
+    if (!good)
         return -EIO;
     unsigned source = child_first(good);
     for_each_child (i, good)

@@ -208,6 +208,72 @@ START_TEST(a_file_with_exactly_k_good_children_is_healed)
 }
 END_TEST
 
+static bool
+is_zero_xattr(const struct stored_xattr *x)
+{
+    static const unsigned char zeros[STORED_TEXT_MAX];
+
+    return !x || memcmp(x->bytes, zeros, x->len) == 0;
+}
+
+static uint32_t wanted_mode;
+
+static void
+fill_wanted_mode(struct call_stack *stk)
+{
+    fill_fd(stk);
+    stk->call.stbuf.mode = wanted_mode;
+    stk->call.valid = SETATTR_MODE;
+}
+
+/* A mount changes the mode while child `lost` is away, and dies in the next change. All children come up, and
+ * another mount heals the file. Returns false: the mount lived. */
+static bool
+run_death_in_setattr(unsigned lost, unsigned dies_at)
+{
+    struct fault f = {.child = ANY_CHILD, .at = dies_at, .kind = FAULT_CUT};
+
+    snprintf(run_text, sizeof run_text, "c%u down, mount dies at call %u of a SETATTR", lost, dies_at);
+    file_make(false);
+    scene_child_down(lost);
+    scene_run(0);
+    wanted_mode = 0640;
+    must(scene_call(FOP_fsetattr, fill_wanted_mode, 0) == 0);
+    scene_run(5000);
+    scene_arm(&f, 1);
+    wanted_mode = 0600;
+    (void)scene_call(FOP_fsetattr, fill_wanted_mode, 0);
+    scene_run(2000);
+    bool has_died = scene.is_cut;
+    scene.is_cut = true;
+    scene_end();
+    set_begin(false);
+    heal_file();
+    heal_file();
+    uint32_t mode = store_find(&scene.store[0], "/f")->stat.mode & 07777;
+    if (mode != 0640 && mode != 0600)
+        finding_add("the mode is %o", mode);
+    for (unsigned i = 1; i < CHILDREN; i++) {
+        struct stored_object *o = store_find(&scene.store[i], "/f");
+
+        if ((o->stat.mode & 07777) != mode || !is_zero_xattr(store_xattr(o, "trusted.ec.dirty")))
+            finding_add("c%u is not healed", i);
+    }
+    scene_end();
+    return has_died;
+}
+
+START_TEST(attributes_of_exactly_k_good_children_are_healed)
+{
+    findings = 0;
+    for (unsigned lost = 0; lost < CHILDREN; lost++) {
+        for (unsigned n = 0; run_death_in_setattr(lost, n); n++)
+            ;
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 /* A good child comes back with an earlier fragment, whose version is between those of the other children. No
  * K children have one state: the versions alone would decode garbage, and the times tell. */
 START_TEST(an_earlier_fragment_makes_no_file_of_k_children)
@@ -300,14 +366,6 @@ START_TEST(counters_of_a_file_that_is_being_removed_are_not_reported)
     }
 }
 END_TEST
-
-static bool
-is_zero_xattr(const struct stored_xattr *x)
-{
-    static const unsigned char zeros[STORED_TEXT_MAX];
-
-    return !x || memcmp(x->bytes, zeros, x->len) == 0;
-}
 
 /* While all children are up, a change of names sets no mark before the versions rise in the end. A child that
  * dies then is behind, and the others' index must name the directory. */
@@ -451,6 +509,7 @@ test_suite(void)
     tcase_add_loop_test(t, a_change_without_enough_good_children_raises_no_version, 0, 2);
     tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
     tcase_add_test(t, a_file_with_exactly_k_good_children_is_healed);
+    tcase_add_test(t, attributes_of_exactly_k_good_children_are_healed);
     tcase_add_test(t, an_earlier_fragment_makes_no_file_of_k_children);
     tcase_add_test(t, a_write_over_the_limit_of_one_of_k_children_names_the_limit);
     tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
