@@ -247,6 +247,19 @@ index_changes_purge(struct xlator *xl, const char *dir_name)
     return rc;
 }
 
+int
+index_changes_forget(struct xlator *xl, const struct gfid *gfid)
+{
+    char handle[INDEX_PATH_MAX];
+    struct stat st;
+
+    snprintf(handle, sizeof handle, "../%02x/%02x/%s", gfid->b[0], gfid->b[1], GFID(gfid));
+    if (fstatat(index_private(xl)->base_fd, handle, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    int rc = index_changes_purge(xl, GFID(gfid));
+    return rc == -ENOENT ? 0 : rc;
+}
+
 /* ---- opening and counting -------------------------------------------------------------------- */
 
 int64_t

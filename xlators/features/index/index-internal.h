@@ -95,6 +95,9 @@ int index_change_add(struct xlator *xl, const struct gfid *dir, const char *name
 int index_change_remove(struct xlator *xl, const struct gfid *dir, const char *name);
 /* Removes all recorded changes of a directory. The contents, if any, are removed in the background. */
 int index_changes_purge(struct xlator *xl, const char *dir_name);
+/* The same for a directory that was removed. While the gfid has a handle, the changes stay: a heal has made
+ * the directory anew before it has removed the one at the old place. */
+int index_changes_forget(struct xlator *xl, const struct gfid *gfid);
 bool index_is_base_name(enum index_type type, const char *name);
 bool index_is_current_base(struct xlator *xl, enum index_type type, const char *name);
 /* Returns the number of entries on disk now in a directory of the index, or -errno. */

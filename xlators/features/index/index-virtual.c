@@ -344,12 +344,12 @@ static xl_verdict
 folder_removed_cb(struct frame *f, struct call_stack *stk)
 {
     const struct fop_call *c = &stk->call;
-    const struct inode *folder = c->fop == FOP_rename ? c->loc2.inode : c->loc.inode;
-    int rc = stk->reply.op_ret < 0 ? 0 : index_changes_purge(f->xl, GFID(&folder->gfid));
+    const struct gfid *gfid = c->fop == FOP_rename ? &c->loc2.inode->gfid : &c->loc.inode->gfid;
+    int rc = stk->reply.op_ret < 0 ? 0 : index_changes_forget(f->xl, gfid);
 
-    if (rc && rc != -ENOENT)
+    if (rc)
         log_event(LOG_WARNING, f->xl, "index-names-stay", "the changes of the removed folder %s stay: %s",
-                  GFID(&folder->gfid), strerror(-rc));
+                  GFID(gfid), strerror(-rc));
     return XL_PASS;
 }
 

@@ -152,7 +152,7 @@ entries_remove_gone(struct xlator *xl, struct index_ctx *ctx, const struct gfid 
                                entry_set_state(xl, ctx, (enum index_type)t, gfid, false));
     }
     if (dict_has(stk->call.xdata, DICT_KEY_XATTROP_ENTRY_CREATE))
-        log_update_failure(xl, gfid, "entry-changes", index_changes_purge(xl, GFID(gfid)));
+        log_update_failure(xl, gfid, "entry-changes", index_changes_forget(xl, gfid));
 }
 
 static xl_verdict

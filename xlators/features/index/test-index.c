@@ -15,7 +15,8 @@ extern const struct xlator_type features_index_xlator;
 #define DIRTY "trusted.afr.dirty"
 #define PENDING "trusted.afr.v-client-1"
 
-static char base[64];
+static char handles[64]; /* the brick's .glusterfs */
+static char base[80];    /* the index's directory in it */
 static struct inode *root, *file, *dir;
 static int32_t dirty[3], pending[3];
 static bool answers_later;
@@ -127,11 +128,12 @@ static void
 setup(void)
 {
     /* a tmpfs, where the cookie of a removed file leads back to the beginning */
-    strcpy(base, "/dev/shm/kiln-test-index-XXXXXX");
-    if (!mkdtemp(base)) {
-        strcpy(base, "/tmp/kiln-test-index-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(base));
+    strcpy(handles, "/dev/shm/kiln-test-index-XXXXXX");
+    if (!mkdtemp(handles)) {
+        strcpy(handles, "/tmp/kiln-test-index-XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(handles));
     }
+    snprintf(base, sizeof base, "%s/indices", handles);
     start_brick();
 }
 
@@ -141,7 +143,7 @@ teardown(void)
     char command[128];
 
     stop_brick();
-    snprintf(command, sizeof command, "rm -rf %s", base);
+    snprintf(command, sizeof command, "rm -rf %s", handles);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -607,6 +609,22 @@ START_TEST(a_removed_folder_leaves_no_changed_names)
         ck_assert(!has("entry-changes", dir));
         ck_assert_int_eq(remove_folder(removals[i], dir), 0); /* without changes */
     }
+    /* A folder with a handle has been made anew at another place: the names may be of that one. */
+    char command[256];
+    const uint8_t *b = dir->gfid.b;
+    snprintf(command, sizeof command, "cd %s && mkdir -p %02x/%02x && touch %02x/%02x/%s", handles, b[0],
+             b[1], b[0], b[1], GFID(&dir->gfid));
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), 0);
+    ck_assert_int_eq(remove_folder(FOP_rmdir, dir), 0);
+    ck_assert(has("entry-changes", dir));
+    storage_fails = -ESTALE;
+    ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n2")), -ESTALE);
+    ck_assert(has("entry-changes", dir));
+    storage_fails = 0;
+    snprintf(command, sizeof command, "rm %s/%02x/%02x/%s", handles, b[0], b[1], GFID(&dir->gfid));
+    ck_assert_int_eq(system(command), 0);
+
     /* A name that is recorded after the removal does not stay either. */
     storage_fails = -ESTALE;
     ck_assert_int_eq(bench_run(change(DICT_KEY_XATTROP_ENTRY_CREATE, "n1")), -ESTALE);
