@@ -264,14 +264,14 @@ void
 task_set_new_entry(struct task *t, fuse_ino_t parent, const char *name)
 {
     set_loc(t, &t->stk->call.loc2, parent, name);
+    if (t->xl != t->m->xl && !t->err)
+        t->err = -ESTALE; /* a link to an object of an older graph, in a folder of this graph */
 }
 
 void
 task_set_entry(struct task *t, fuse_ino_t parent, const char *name)
 {
     set_loc(t, &t->stk->call.loc, parent, name);
-    if (t->xl != t->m->xl && !t->err)
-        t->err = -ESTALE; /* a link to an object without a name */
 }
 
 void

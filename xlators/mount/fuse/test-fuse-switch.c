@@ -181,6 +181,13 @@ START_TEST(a_file_that_cannot_be_opened_again_stays_with_the_old_graph)
     kernel_request(FUSE_GETATTR, file); /* by its open file */
     kernel_put(&(struct fuse_getattr_in){0}, sizeof(struct fuse_getattr_in));
     must(kernel_ask() == 0);
+    struct fuse_link_in link = {.oldnodeid = file}; /* in a folder of the new graph */
+
+    scene_arm(NULL, 0);
+    kernel_request(FUSE_LINK, FUSE_ROOT_ID);
+    kernel_put(&link, sizeof link);
+    kernel_put_text("again");
+    must(kernel_ask() == ESTALE && scene.calls[0] == 0);
     must(kernel_release(FUSE_RELEASE, file, other) == 0);
     kernel.left = 0;
     must(kernel_release(FUSE_RELEASE, file, handle) == 0);
