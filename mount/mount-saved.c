@@ -138,8 +138,9 @@ stop_mount(struct mount *m, char *why, size_t why_size)
 
     if (err)
         snprintf(why, why_size, "%s: %s", m->mountpoint,
-                 err == -EBUSY ? "files of bricks that the volume had before are still open"
-                               : "the mount is coming, changing or going");
+                 err == -EBUSY    ? "files of bricks that the volume had before are still open"
+                 : err == -ENOMEM ? strerror(ENOMEM)
+                                  : "the mount is coming, changing or going");
     return err;
 }
 

@@ -30,8 +30,8 @@ bool fuse_keeps(struct graph *now, const struct graph *g);
 /* ---- a newer program of the same process: saved.c -------------------------------------------- */
 
 struct parcel;
-/* Stops reading requests. 0, -ENOTCONN: the mount point is not served; -EBUSY: files of bricks before the
- * last change of bricks are open. Main thread, as the next functions, outside of read sections. */
+/* Stops reading requests. 0, -ENOMEM, -ENOTCONN: the mount point is not served; -EBUSY: files of bricks
+ * before the last change of bricks are open. Main thread, as the next functions, outside of read sections. */
 int fuse_freeze_begin(struct graph *g);
 /* Continues the freeze that fuse_freeze_begin() has begun; never waits. Returns 1 if no request is under way
  * or will begin, 0 if the caller must ask again soon, or -errno if this mount cannot be saved now. */

@@ -24,7 +24,7 @@ libkiln_fuse_a_SOURCES = \
 
 # The kernel's side of the device (test-kernel.h) over a brick in memory.
 TEST_KERNEL = xlators/mount/fuse/test-kernel.c xlators/mount/fuse/test-kernel.h $(TEST_STARVING)
-WRAP_FOR_KERNEL = $(WRAP_FOR_STARVING) -Wl,--wrap=open64,--wrap=mount,--wrap=umount2,--wrap=read,--wrap=writev,--wrap=event_add,--wrap=event_modify,--wrap=event_remove,--wrap=usleep,--wrap=sem_wait,--wrap=fuse_session_custom_io,--wrap=mem_owner_audit
+WRAP_FOR_KERNEL = $(WRAP_FOR_STARVING) -Wl,--wrap=open64,--wrap=mount,--wrap=umount2,--wrap=read,--wrap=writev,--wrap=event_add,--wrap=event_modify,--wrap=event_remove,--wrap=usleep,--wrap=sem_wait,--wrap=realloc,--wrap=fuse_session_custom_io,--wrap=mem_owner_audit
 
 check_PROGRAMS += xlators/mount/fuse/test-fuse-requests
 xlators_mount_fuse_test_fuse_requests_SOURCES = xlators/mount/fuse/test-fuse-requests.c $(TEST_KERNEL)
@@ -55,3 +55,18 @@ xlators_mount_fuse_test_fuse_meta_SOURCES = xlators/mount/fuse/test-fuse-meta.c 
 xlators_mount_fuse_test_fuse_meta_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
 xlators_mount_fuse_test_fuse_meta_LDFLAGS = $(WRAP_FOR_KERNEL)
 xlators_mount_fuse_test_fuse_meta_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
+# A mount that a newer program takes over.
+TEST_HANDOVER = xlators/mount/fuse/test-handover.c xlators/mount/fuse/test-handover.h $(TEST_KERNEL)
+
+check_PROGRAMS += xlators/mount/fuse/test-fuse-freeze
+xlators_mount_fuse_test_fuse_freeze_SOURCES = xlators/mount/fuse/test-fuse-freeze.c $(TEST_HANDOVER)
+xlators_mount_fuse_test_fuse_freeze_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_freeze_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_freeze_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
+check_PROGRAMS += xlators/mount/fuse/test-fuse-saved
+xlators_mount_fuse_test_fuse_saved_SOURCES = xlators/mount/fuse/test-fuse-saved.c $(TEST_HANDOVER)
+xlators_mount_fuse_test_fuse_saved_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_saved_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_saved_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)

@@ -86,19 +86,31 @@ lock_wait_begin(struct task *t, struct lock_wait *w)
     pthread_mutex_unlock(&t->m->lock);
 }
 
-/* Returns true if the request was called off: the next program of this process makes the request again, so
- * there is no answer. */
-static bool
+/* Appends the request, or leaves the earlier requests as they are. 0 or -ENOMEM. */
+static int
+keep_withdrawn(struct parcel *all, const struct lock_wait *w)
+{
+    size_t used = all->used;
+
+    parcel_put_bytes(all, w->request, w->bytes);
+    if (!all->is_broken)
+        return 0;
+    all->used = used;
+    all->is_broken = false;
+    return -ENOMEM;
+}
+
+/* Returns the result of the wait. LOCK_WITHDRAWN: the request was called off, and the next program of this
+ * process makes the request again, so there is no answer. */
+static int
 lock_wait_end(struct task *t, struct lock_wait *w, int ret)
 {
     pthread_mutex_lock(&t->m->lock);
-    bool is_withdrawn = w->is_called_off && ret == -EINTR && !fuse_req_interrupted(t->req);
-
     cds_list_del(&w->link);
-    if (is_withdrawn)
-        parcel_put_bytes(&t->m->withdrawn, w->request, w->bytes);
+    if (w->is_called_off && ret == -EINTR && !fuse_req_interrupted(t->req))
+        ret = keep_withdrawn(&t->m->withdrawn, w) ? -ENOMEM : LOCK_WITHDRAWN;
     pthread_mutex_unlock(&t->m->lock);
-    return is_withdrawn;
+    return ret;
 }
 
 /* Waits for the lock, possibly without limit. */
@@ -132,8 +144,7 @@ lock_task_call(struct task *t)
     struct lock_wait w;
 
     lock_wait_begin(t, &w);
-    int ret = wait_for_lock(t);
-    return lock_wait_end(t, &w, ret) ? LOCK_WITHDRAWN : ret;
+    return lock_wait_end(t, &w, wait_for_lock(t));
 }
 
 static void

@@ -78,10 +78,12 @@ int
 fuse_freeze_begin(struct graph *g)
 {
     struct fuse_mount *m = mount_of(g->top);
-    struct saving *s = m && !has_older_files(m) ? calloc(1, sizeof *s) : NULL;
 
-    if (!s)
+    if (!m || has_older_files(m))
         return m ? -EBUSY : -ENOTCONN;
+    struct saving *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
     s->m = m;
     s->graph = g;
     atomic_init(&s->users, 1);
@@ -439,7 +441,7 @@ fuse_save(struct graph *g, struct parcel *to)
     parcel_put_u32(to, s.file_count);
     parcel_put_bytes(to, s.files.bytes, s.files.used);
     parcel_put_bytes(to, m->withdrawn.bytes, m->withdrawn.used);
-    bool is_short = s.is_short || s.nodes.is_broken || s.files.is_broken || m->withdrawn.is_broken;
+    bool is_short = s.is_short || s.nodes.is_broken || s.files.is_broken;
     int err = is_short ? -ENOMEM : clients_save(g, s.fds, s.file_count, to);
 
     parcel_free(&s.nodes);
@@ -691,21 +693,21 @@ open_saved(struct fuse_mount *m, const struct saved_file *f, struct inode *inode
 {
     struct call_stack *stk = saving_call(f->is_dir ? FOP_opendir : FOP_open, inode, NULL);
     struct fd *fd = NULL;
+    int ret = -ENOMEM;
 
-    if (!stk)
-        return NULL;
-    stk->caller.pid = pid;
-    stk->call.flags = f->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
-    int ret = coro_call(stk, m->xl);
-
-    if (ret >= 0) {
-        fd = stk->reply.fd;
-        stk->reply.fd = NULL;
-    } else {
+    if (stk) {
+        stk->caller.pid = pid;
+        stk->call.flags = f->flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+        ret = coro_call(stk, m->xl);
+        if (ret >= 0) {
+            fd = stk->reply.fd;
+            stk->reply.fd = NULL;
+        }
+        call_stack_free(stk);
+    }
+    if (!fd)
         log_event(LOG_ERROR, m->xl, "fuse-file-lost", "%s cannot be opened again: %s", GFID(&inode->gfid),
                   strerror(-ret));
-    }
-    call_stack_free(stk);
     return fd;
 }
 

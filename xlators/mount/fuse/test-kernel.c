@@ -15,12 +15,12 @@
 #include "base/read-section.h"
 #include "base/test-must.h"
 #include "mem/mem-pool.h"
+#include "mem/mem-shared.h"
 #include "xlators/cluster/test-children.h"
+#include "xlators/mount/fuse/fuse-internal.h"
 #include "xlators/mount/fuse/fuse.h"
 
 extern const struct xlator_type mount_fuse_xlator;
-struct fuse_session;
-struct fuse_custom_io;
 
 struct kernel kernel;
 
@@ -34,6 +34,7 @@ int __real_open64(const char *path, int flags, ...);
 ssize_t __real_read(int fd, void *bytes, size_t size);
 ssize_t __real_writev(int fd, const struct iovec *iov, int count);
 int __real_sem_wait(sem_t *s);
+void *__real_realloc(void *block, size_t size);
 int __real_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd);
 int64_t __real_mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 
@@ -48,6 +49,7 @@ int __wrap_event_modify(struct event_source *src, uint32_t events);
 void __wrap_event_remove(struct event_source *src);
 int __wrap_usleep(unsigned us);
 int __wrap_sem_wait(sem_t *s);
+void *__wrap_realloc(void *block, size_t size);
 int __wrap_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd);
 int64_t __wrap_mem_owner_audit(uint16_t owner, mem_audit_fn fn, void *arg);
 
@@ -167,6 +169,13 @@ __wrap_sem_wait(sem_t *s)
     return __real_sem_wait(s);
 }
 
+/* For parcels; test-starving.c has the other functions. */
+void *
+__wrap_realloc(void *block, size_t size)
+{
+    return mem_test_fails() ? NULL : __real_realloc(block, size);
+}
+
 int
 __wrap_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd)
 {
@@ -214,7 +223,7 @@ kernel_lie(unsigned child, struct call_stack *stk, int *ret)
         kernel.lie(stk, ret);
 }
 
-static void
+void
 kernel_init(void)
 {
     struct fuse_init_in in = {.major = 7, .minor = 38, .max_readahead = 131072, .flags = ~0u};
@@ -227,17 +236,32 @@ kernel_init(void)
 }
 
 void
-kernel_begin(const char *options)
+kernel_begin_next(const char *options)
 {
     char all[1024];
 
-    scene_clear(1, false);
     scene.answers_early = kernel.brick_answers_early;
-    snprintf(all, sizeof all, " option mountpoint /tmp\n%s", options);
-    scene_begin_top(&mount_fuse_xlator, all);
     scene.lie = kernel_lie;
+    snprintf(all, sizeof all, " option mountpoint /tmp\n%s", options);
+    scene_begin_top(kernel.type ? kernel.type : &mount_fuse_xlator, all);
+}
+
+void
+kernel_begin(const char *options)
+{
+    scene_clear(1, false);
+    kernel_begin_next(options);
     must(kernel.source);
     kernel_init();
+}
+
+void
+kernel_wake(void)
+{
+    must(kernel.source);
+    read_section_begin();
+    kernel.source->fn(kernel.source, EPOLLIN);
+    read_section_end();
 }
 
 void
@@ -245,9 +269,7 @@ kernel_hang_up(void)
 {
     close(far_end);
     far_end = -1;
-    read_section_begin();
-    kernel.source->fn(kernel.source, EPOLLIN);
-    read_section_end();
+    kernel_wake();
 }
 
 static void
@@ -265,6 +287,24 @@ kernel_end(void)
     kernel.write_err = 0;
     scene_end();
     must(!kernel.source);
+    kernel_close();
+}
+
+void
+kernel_exec(void)
+{
+    kernel.device = device = dup(device);
+    must(device >= 0);
+    atomic_store(&mount_of(scene.graph->top)->is_mounted, false);
+    scene_end();
+    must(!kernel.source);
+    fuse_process_end();
+}
+
+void
+kernel_exec_end(void)
+{
+    close(device);
     kernel_close();
 }
 
@@ -300,16 +340,19 @@ kernel_put_text(const char *text)
 }
 
 void
-kernel_send(void)
+kernel_queue(void)
 {
     uint32_t bytes = (uint32_t)request_bytes;
 
     memcpy(request, &bytes, sizeof bytes);
     must(send(far_end, request, request_bytes, 0) == (ssize_t)request_bytes);
-    must(kernel.source);
-    read_section_begin();
-    kernel.source->fn(kernel.source, EPOLLIN);
-    read_section_end();
+}
+
+void
+kernel_send(void)
+{
+    kernel_queue();
+    kernel_wake();
 }
 
 static void

@@ -33,6 +33,7 @@ struct kernel {
     int write_err; /* of each reply: ENOENT: the kernel has dropped the request */
     int read_err;  /* of the next read from the device */
     bool brick_answers_early; /* of the next mount */
+    const struct xlator_type *type; /* of the next mounts; NULL: mount/fuse */
     /* Called instead of the next reply's system call, which then is made */
     void (*on_reply)(void);
     /* Called after the brick has served a call, as scene.lie */
@@ -62,6 +63,15 @@ void kernel_begin(const char *options);
 /* Ends the mount; fails the test if the mount leaves an object. */
 void kernel_end(void);
 
+/* The steps of kernel_begin() after the brick was emptied: makes a mount, and sends INIT. */
+void kernel_begin_next(const char *options);
+void kernel_init(void);
+/* Ends the mount as exec(2) ends a program: without an unmount, and the device stays open, but with another
+ * number (kernel.device), because the ending mount closes its descriptor. kernel_begin_next() may then make a
+ * mount that takes over the device; else kernel_exec_end() closes the device. */
+void kernel_exec(void);
+void kernel_exec_end(void);
+
 /* Ends the device as a lost mount point does, so that reads return 0. */
 void kernel_hang_up(void);
 
@@ -73,6 +83,9 @@ void kernel_put_text(const char *text);
  * kernel_listen(). */
 void kernel_send(void);
 void kernel_listen(void);
+/* The two halves of kernel_send(): puts the request into the device, and has the mount read the device. */
+void kernel_queue(void);
+void kernel_wake(void);
 /* Sends the request, runs the scene and returns the errno of the reply. Fails the test if there is no reply,
  * or more than one. */
 int kernel_ask(void);
