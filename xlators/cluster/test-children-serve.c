@@ -290,6 +290,8 @@ serve_readdir(struct child_call *c, struct stored_object *o)
         count++;
     }
     *at = NULL;
+    if (dict_has(c->stk->call.xdata, DICT_KEY_LINK_COUNT))
+        (void)dict_set_int(reply_xdata(c->stk), DICT_KEY_LINK_COUNT, store_pending(c->s));
     if (!left) /* the end of the folder */
         c->stk->reply.op_errno = ENOENT;
     return count;

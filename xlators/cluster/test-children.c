@@ -676,6 +676,19 @@ scene_end(void)
 /* ---- calls from the top ---------------------------------------------------------------------- */
 
 static void
+keep_xattr(const struct call_stack *stk)
+{
+    const char *name = stk->call.fop == FOP_getxattr && scene.ret >= 0 ? stk->call.name : NULL;
+    const struct dict_pair *p = name && *name ? dict_find_text(stk->reply.dict, name) : NULL;
+
+    if (!p || !pair_has_bytes(p))
+        return;
+    must(p->len <= sizeof scene.text);
+    scene.text_len = p->len;
+    memcpy(scene.text, p->v.bytes, p->len);
+}
+
+static void
 keep_reply(struct fop_reply *r)
 {
     const char *path = scene.ret >= 0 ? r->path : NULL;
@@ -693,6 +706,7 @@ keep_reply(struct fop_reply *r)
     for (const struct dirent_entry *e = scene.ret > 0 ? r->entries : NULL; e; e = e->next) {
         at += (size_t)snprintf(scene.names + at, sizeof scene.names - at, "%s/", e->name);
         scene.next_offset = e->off;
+        scene.listed = e->iatt;
     }
     if (r->fd && scene.ret >= 0) {
         fd_unref(scene.fd);
@@ -710,6 +724,7 @@ scene_answered(struct call_stack *stk)
     scene.was_dead = scene.is_cut;
     scene.ret = stk->reply.op_ret < 0 ? -stk->reply.op_errno : stk->reply.op_ret;
     keep_reply(&stk->reply);
+    keep_xattr(stk);
     if (stk->call.fop == FOP_seek)
         scene.next_offset = stk->reply.offset;
     call_stack_free(stk);

@@ -113,10 +113,11 @@ struct scene {
     bool was_dead; /* ... but the mount had died before */
     int ret; /* result or -errno */
     struct iatt stat;
-    char text[STORED_DATA_MAX]; /* readv, readlink */
+    char text[STORED_DATA_MAX]; /* readv, readlink, getxattr of a name */
     unsigned text_len;
     char names[512];      /* readdir: the names, each with a '/' behind it */
     uint64_t next_offset; /* readdir: offset of the last name; seek: the result */
+    struct iatt listed;   /* readdirp: attributes of the last name */
     struct fd *fd;        /* of a create, open or opendir: a reference of the scene */
 };
 extern struct scene scene;

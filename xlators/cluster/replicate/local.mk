@@ -59,6 +59,9 @@ TEST_LIES = xlators/cluster/test-lies.c xlators/cluster/test-lies.h
 # The same with allocations that fail on command (scene_starve).
 TEST_STARVING = $(TEST_CHILDREN) xlators/cluster/test-starving.c
 WRAP_FOR_STARVING = $(WRAP_FOR_CHILDREN) -Wl,--wrap=arena_alloc,--wrap=arena_zalloc,--wrap=arena_dup,--wrap=arena_printf,--wrap=coroutine_new,--wrap=malloc,--wrap=calloc,--wrap=reallocarray
+# ... and realloc().
+TEST_STARVING_REALLOC = $(TEST_STARVING) xlators/cluster/test-starving-realloc.c
+WRAP_FOR_STARVING_REALLOC = $(WRAP_FOR_STARVING) -Wl,--wrap=realloc
 
 TEST_REPLICA_CHANGES = xlators/cluster/replicate/test-replica-changes.c xlators/cluster/replicate/test-replica-changes.h \
 	xlators/cluster/replicate/test-replicas.h
@@ -100,8 +103,8 @@ xlators_cluster_replicate_test_replicate_all_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-crawl
 xlators_cluster_replicate_test_replicate_crawl_SOURCES = xlators/cluster/replicate/test-replicate-crawl.c \
-	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
-xlators_cluster_replicate_test_replicate_crawl_LDFLAGS = $(WRAP_FOR_STARVING) -Wl,--wrap=sem_wait,--wrap=realloc
+	$(TEST_REPLICA_CHANGES) $(TEST_STARVING_REALLOC)
+xlators_cluster_replicate_test_replicate_crawl_LDFLAGS = $(WRAP_FOR_STARVING_REALLOC) -Wl,--wrap=sem_wait
 xlators_cluster_replicate_test_replicate_crawl_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-names
@@ -145,3 +148,9 @@ xlators_cluster_replicate_test_replicate_new_files_SOURCES = xlators/cluster/rep
 	$(TEST_REPLICA_CHANGES) $(TEST_STARVING)
 xlators_cluster_replicate_test_replicate_new_files_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_replicate_test_replicate_new_files_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-dead-folders
+xlators_cluster_replicate_test_replicate_dead_folders_SOURCES = \
+	xlators/cluster/replicate/test-replicate-dead-folders.c $(TEST_REPLICA_CHANGES) $(TEST_STARVING_REALLOC)
+xlators_cluster_replicate_test_replicate_dead_folders_LDFLAGS = $(WRAP_FOR_STARVING_REALLOC)
+xlators_cluster_replicate_test_replicate_dead_folders_LDADD = $(TEST_LIBS)

@@ -303,6 +303,44 @@ lacks_e(struct store *s)
     return !store_find(s, "/e");
 }
 
+/* As cluster/distribute calls after it has locked the name. */
+static void
+fill_known_folder(struct call_stack *stk)
+{
+    fill_name(stk);
+    stk->call.loc.inode = inode_of(path_a);
+}
+
+static int
+act_rmdir_known(void)
+{
+    path_a = "/e";
+    return scene_call(FOP_rmdir, fill_known_folder, 0);
+}
+
+/* The mount has found the folder behind the path under the name e, which it removes then. */
+static void
+look_up_e(const char *path)
+{
+    struct inode *root = inode_root(scene.graph->inodes);
+
+    inode_unref(inode_link(scene.graph->inodes, root, "e", &store_find(&scene.store[0], path)->stat));
+    inode_unref(root);
+}
+
+static void
+look_up_right_folder(void)
+{
+    look_up_e("/e");
+}
+
+/* Another client has then moved that folder away, and made another one of that name. */
+static void
+look_up_former_folder(void)
+{
+    look_up_e("/full");
+}
+
 static int
 act_rename(void)
 {
@@ -535,6 +573,10 @@ const struct replica_change replica_changes[REPLICA_CHANGES] = {
     {"setxattr", NULL, act_setxattr, has_xattr, CHANGE_METADATA, "/f", NULL},
     {"setxattr of a folder", NULL, act_setxattr_folder, has_xattr_folder, CHANGE_METADATA, "/d", NULL},
     {"removexattr", set_old_xattr, act_removexattr, lacks_xattr, CHANGE_METADATA, "/f", NULL},
+    {"rmdir by the folder", NULL, act_rmdir_known, lacks_e, CHANGE_ENTRY, "/", NULL},
+    {"rmdir of a known name", look_up_right_folder, act_rmdir, lacks_e, CHANGE_ENTRY, "/", NULL},
+    {"rmdir of a name that leads elsewhere", look_up_former_folder, act_rmdir, lacks_e, CHANGE_ENTRY, "/",
+     NULL},
 };
 
 /* ---- checks ---------------------------------------------------------------------------------- */

@@ -9,15 +9,12 @@
 #include <stdlib.h>
 
 #include "base/test-must.h"
-#include "mem/mem-shared.h"
 #include "xlators/cluster/replicate/crawl.h"
 #include "xlators/cluster/replicate/test-replica-changes.h"
 #include "xlators/cluster/replicate/test-replicas.h"
 
 int __real_sem_wait(sem_t *s);
 int __wrap_sem_wait(sem_t *s);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
 
 /* A caller of the crawler waits: the crawler works. */
 int
@@ -25,12 +22,6 @@ __wrap_sem_wait(sem_t *s)
 {
     scene_run(0);
     return __real_sem_wait(s);
-}
-
-void *
-__wrap_realloc(void *block, size_t size)
-{
-    return mem_test_fails() ? NULL : __real_realloc(block, size);
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */

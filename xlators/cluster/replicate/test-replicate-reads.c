@@ -187,6 +187,218 @@ START_TEST(an_accused_copy_is_never_read)
 }
 END_TEST
 
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+START_TEST(an_error_about_the_object_is_the_answer)
+{
+    static const struct {
+        int err;
+        bool is_answer;
+    } cases[] = {{ENODATA, true},      {ERANGE, true}, {EACCES, true}, {EPERM, true},   {EINVAL, true},
+                 {ENXIO, true},        {ENOENT, false}, {EIO, false},   {ESTALE, false}, {ENAMETOOLONG, true},
+                 {EOPNOTSUPP, true}};
+
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        const struct fault f = {.child = ANY_CHILD, .kind = FAULT_REFUSED, .err = cases[n].err};
+        int ret = run_read(1, &reads[3], true, &f);
+
+        ck_assert_int_eq(ret, cases[n].is_answer ? -cases[n].err : (int)strlen("target"));
+        ck_assert_uint_eq(scene.calls[ANY_CHILD], cases[n].is_answer ? 1 : 2);
+        scene_end();
+    }
+}
+END_TEST
+
+static void
+fill_foreign_fd(struct call_stack *stk)
+{
+    struct inode *inode = inode_of(path);
+
+    stk->call.fd = fd_new(inode, NULL, O_RDONLY, S_ISDIR(inode->type));
+    stk->call.size = 4096;
+    inode_unref(inode);
+}
+
+START_TEST(an_fd_that_no_open_has_made_is_refused)
+{
+    volume_make(1);
+    replicas_begin("");
+    path = "/f";
+    ck_assert_int_eq(scene_call(FOP_readv, fill_foreign_fd, 0), -EBADFD);
+    path = "/d";
+    ck_assert_int_eq(scene_call(FOP_readdir, fill_foreign_fd, 0), -EBADFD);
+    scene_end();
+}
+END_TEST
+
+/* ---- listings -------------------------------------------------------------------------------- */
+
+static uint64_t list_offset;
+
+static void
+fill_list(struct call_stack *stk)
+{
+    stk->call.fd = fd_ref(scene.fd);
+    stk->call.offset = list_offset;
+    stk->call.size = 4096;
+}
+
+static int
+list_from(enum fop fop, uint64_t offset)
+{
+    list_offset = offset;
+    return scene_call(fop, fill_list, 0);
+}
+
+START_TEST(names_of_the_volume_itself_are_hidden_in_the_root)
+{
+    scene_clear(3, false);
+    store_make_all("/.landfill", S_IFDIR | 0700, 3, NULL);
+    store_make_all("/.glusterfs-anonymous-inode-1", S_IFDIR | 0700, 4, NULL);
+    store_make_all("/d", S_IFDIR | 0755, 5, NULL);
+    store_make_all("/d/.landfill", S_IFDIR | 0755, 6, NULL);
+    replicas_begin("");
+    must(call_on(FOP_opendir, "/") == 0);
+    ck_assert_int_eq(list_from(FOP_readdir, 0), 1);
+    ck_assert_str_eq(scene.names, "d/");
+    must(call_on(FOP_opendir, "/d") == 0);
+    ck_assert_int_eq(list_from(FOP_readdir, 0), 1);
+    ck_assert_str_eq(scene.names, ".landfill/");
+    scene_end();
+}
+END_TEST
+
+/* A cookie of one child means nothing to another one. */
+START_TEST(a_listing_does_not_go_on_at_another_child)
+{
+    volume_make(1);
+    for (uint8_t n = 0; n < 4; n++)
+        store_make_all((const char[]){'/', 'd', '/', (char)('0' + n), '\0'}, S_IFREG | 0644,
+                       (uint8_t)(20 + n), NULL);
+    replicas_begin(" option read-subvolume c1\n");
+    must(call_on(FOP_opendir, "/d") == 0);
+    ck_assert_int_eq(list_from(FOP_readdir, 0), 3);
+    scene_child_down(1);
+    ck_assert_int_eq(list_from(FOP_readdir, scene.next_offset), -ENOTCONN);
+    ck_assert_int_eq(list_from(FOP_readdir, 0), 3); /* the beginning does */
+    ck_assert_int_eq(list_from(FOP_readdir, scene.next_offset), 2);
+    scene_end();
+}
+END_TEST
+
+/* Lists /d. Returns whether the attributes of x are in the list. */
+static bool
+list_has_attributes(const char *options, unsigned away, bool is_viewed)
+{
+    replicas_begin(options);
+    if (is_viewed)
+        scene_lookup_all();
+    if (away < scene.count)
+        scene_child_down(away);
+    if (is_viewed)
+        scene_lookup_all();
+    must(call_on(FOP_opendir, "/d") == 0);
+    must(list_from(FOP_readdirp, 0) == 1 && scene.listed.mode == (S_IFREG | 0644));
+    bool has = scene.listed.nlink == 1;
+
+    must(has == !gfid_is_null(&scene.listed.gfid));
+    scene_end();
+    return has;
+}
+
+START_TEST(attributes_that_a_copy_may_have_wrong_are_not_listed)
+{
+    volume_make(1);
+    ck_assert(list_has_attributes("", CHILDREN_MAX, false));
+    ck_assert(!list_has_attributes("", 1, false));
+    ck_assert(list_has_attributes("", 1, true)); /* this mount knows that the copy is good */
+    accuse(0, 1); /* an object needs a heal */
+    ck_assert(!list_has_attributes(" option data-self-heal off\n option read-subvolume c0\n", CHILDREN_MAX,
+                                   false));
+    volume_make(2);
+    replica_accuse("/d", 2, 0, CHANGE_ENTRY);
+    replica_accuse("/d", 2, 1, CHANGE_ENTRY); /* so that the arbiter lists, which has no sizes */
+    ck_assert(!list_has_attributes(" option arbiter-count 1\n option entry-self-heal off\n", CHILDREN_MAX,
+                                   true));
+}
+END_TEST
+
+/* ---- answers of all copies ------------------------------------------------------------------- */
+
+static const char *own_text[CHILDREN_MAX]; /* the value that each child has; NULL: none */
+static enum dict_type own_type;
+
+static void
+answer_own_text(unsigned i, struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop != FOP_getxattr || *ret != -ENODATA || !own_text[i])
+        return;
+    *ret = 0;
+    must(dict_set_text(reply_dict(stk), stk->call.name, own_type, own_text[i],
+                       (uint32_t)strlen(own_text[i]) + (own_type == DICT_STR)) == 0);
+}
+
+static int
+get_joined(const char *name, const char *a, const char *b, const char *c)
+{
+    own_text[0] = a;
+    own_text[1] = b;
+    own_text[2] = c;
+    scene.lie = answer_own_text;
+    xattr_name = name;
+    int ret = call_on(FOP_getxattr, "/d");
+
+    xattr_name = NULL;
+    scene.lie = NULL;
+    return ret;
+}
+
+static bool
+has_text(const char *text)
+{
+    return scene.text_len == strlen(text) && memcmp(scene.text, text, scene.text_len) == 0;
+}
+
+START_TEST(notes_of_all_copies_are_joined)
+{
+    const char *name = dict_key_text(DICT_KEY_NAME_NOTES);
+    const struct fault refusal = {.child = 0, .kind = FAULT_REFUSED, .err = EIO};
+
+    volume_make(1);
+    replicas_begin("");
+    own_type = DICT_PTR;
+    ck_assert(get_joined(name, "aa", NULL, "c") == 3 && has_text("aac"));
+    own_type = DICT_UNTYPED;
+    ck_assert(get_joined(name, "aa", "b", "c") == 4 && has_text("aabc"));
+    ck_assert_int_eq(get_joined(name, NULL, NULL, NULL), -ENODATA);
+    own_type = DICT_STR; /* no notes */
+    ck_assert_int_eq(get_joined(name, "aa", "b", "c"), -ENODATA);
+    own_type = DICT_PTR;
+    scene_arm(&refusal, 1);
+    ck_assert(get_joined(name, "aa", "b", "c") == 2 && has_text("bc"));
+    scene_child_down(1);
+    ck_assert(get_joined(name, "aa", "b", "c") == 3 && has_text("aac"));
+    scene_child_down(0);
+    scene_child_down(2);
+    ck_assert_int_eq(get_joined(name, "aa", "b", "c"), -ENOTCONN);
+    scene_end();
+}
+END_TEST
+
+START_TEST(places_of_all_copies_are_joined)
+{
+    volume_make(1);
+    replicas_begin("");
+    own_type = DICT_STR;
+    ck_assert_int_eq(get_joined("trusted.glusterfs.pathinfo", "<A>", "<B>", "<C>"), 0);
+    ck_assert_str_eq(scene.text, "(<REPLICATE:v> <A> <B> <C>)");
+    scene_child_down(1);
+    ck_assert_int_eq(get_joined("glusterfs.pathinfo", "<A>", "<B>", "<C>"), 0);
+    ck_assert_str_eq(scene.text, "(<REPLICATE:v> <A> <C>)");
+    scene_end();
+}
+END_TEST
+
 /* ---- locks of layers above ------------------------------------------------------------------- */
 
 static void
@@ -238,6 +450,13 @@ test_suite(void)
 
     tcase_add_loop_test(t, a_read_survives_the_loss_of_one_copy, 0, READS);
     tcase_add_test(t, an_accused_copy_is_never_read);
+    tcase_add_test(t, an_error_about_the_object_is_the_answer);
+    tcase_add_test(t, an_fd_that_no_open_has_made_is_refused);
+    tcase_add_test(t, names_of_the_volume_itself_are_hidden_in_the_root);
+    tcase_add_test(t, a_listing_does_not_go_on_at_another_child);
+    tcase_add_test(t, attributes_that_a_copy_may_have_wrong_are_not_listed);
+    tcase_add_test(t, notes_of_all_copies_are_joined);
+    tcase_add_test(t, places_of_all_copies_are_joined);
     tcase_add_test(t, locks_of_layers_above_are_released_everywhere);
     suite_add_tcase(s, t);
     return s;
