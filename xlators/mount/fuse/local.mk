@@ -56,6 +56,12 @@ xlators_mount_fuse_test_fuse_meta_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
 xlators_mount_fuse_test_fuse_meta_LDFLAGS = $(WRAP_FOR_KERNEL)
 xlators_mount_fuse_test_fuse_meta_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
 
+check_PROGRAMS += xlators/mount/fuse/test-fuse-callers
+xlators_mount_fuse_test_fuse_callers_SOURCES = xlators/mount/fuse/test-fuse-callers.c $(TEST_KERNEL)
+xlators_mount_fuse_test_fuse_callers_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_callers_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_callers_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
 # A mount that a newer program takes over.
 TEST_HANDOVER = xlators/mount/fuse/test-handover.c xlators/mount/fuse/test-handover.h $(TEST_KERNEL)
 

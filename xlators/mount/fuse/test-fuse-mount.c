@@ -4,11 +4,13 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <urcu.h>
 
 #include "base/read-section.h"
 #include "base/test-must.h"
@@ -215,6 +217,102 @@ START_TEST(a_large_write_takes_the_buffer_of_the_device)
 }
 END_TEST
 
+static uint64_t lookups_at_reply;
+
+static void
+sum_lookups(struct inode *inode, void *ctx, void *arg)
+{
+    (void)inode;
+    *(uint64_t *)arg += atomic_load(&((struct fuse_node *)ctx)->lookups);
+}
+
+static uint64_t
+sum_of_lookups(void)
+{
+    struct xlator *xl = scene.graph->top;
+    uint64_t sum = 0;
+
+    inode_table_each(xl->graph->inodes, xl, sum_lookups, &sum);
+    return sum;
+}
+
+static void *
+run_help(void *arg)
+{
+    rcu_register_thread();
+    read_section_begin();
+    scene_run_job();
+    read_section_end();
+    rcu_unregister_thread();
+    return arg;
+}
+
+/* The worker is stuck in the reply: the watchdog gives its jobs to another worker. */
+static void
+help_from_another_worker(void)
+{
+    pthread_t helper;
+
+    must(pthread_create(&helper, NULL, run_help, NULL) == 0);
+    must(pthread_join(helper, NULL) == 0);
+    lookups_at_reply = sum_of_lookups();
+}
+
+START_TEST(another_worker_reads_on_behind_a_stuck_request)
+{
+    struct fuse_forget_in forget = {.nlookup = 1};
+    uint64_t number;
+
+    kernel_clear();
+    kernel_begin(" option inside on\n");
+    (void)store_make(0, "/f", S_IFREG | 0644, 3, NULL);
+    must(kernel_lookup(FUSE_ROOT_ID, "f", &number) == 0 && sum_of_lookups() == 1);
+    kernel.on_reply = help_from_another_worker;
+    kernel_request(FUSE_GETXATTR, FUSE_ROOT_ID);
+    kernel_put(&(struct fuse_getxattr_in){.size = 100}, sizeof(struct fuse_getxattr_in));
+    kernel_put_text("glusterfs.gfid.string");
+    kernel_queue();
+    kernel.is_answered = false;
+    kernel_request(FUSE_FORGET, number);
+    kernel_put(&forget, sizeof forget);
+    kernel_queue();
+    kernel_wake();
+    must(lookups_at_reply == 0); /* the FORGET was read before the first request had its reply */
+    scene_run(0);
+    kernel_listen();
+    must(kernel.is_answered && kernel.err == 0);
+    must(serve_root() == 0);
+    kernel_end();
+}
+END_TEST
+
+START_TEST(a_mount_point_of_another_file_system_is_not_unmounted)
+{
+    kernel_clear();
+    kernel_begin("");
+    mount_of(scene.graph->top)->mounted_as++; /* another mount has the path, after ours was unmounted */
+    kernel_hang_up();
+    must(kernel.ended == 1);
+    kernel_end();
+    must(!kernel.unmounts);
+}
+END_TEST
+
+START_TEST(a_missing_name_is_cached_for_the_negative_timeout)
+{
+    uint64_t number;
+
+    kernel_clear();
+    kernel_begin(" option negative-timeout 5\n");
+    must(kernel_lookup(FUSE_ROOT_ID, "missing", &number) == 0 && number == 0);
+    must(((const struct fuse_entry_out *)kernel_answer(sizeof(struct fuse_entry_out)))->entry_valid == 5);
+    kernel_end();
+    kernel_begin("");
+    must(kernel_lookup(FUSE_ROOT_ID, "missing", &number) == ENOENT);
+    kernel_end();
+}
+END_TEST
+
 /* ---- events of the bricks -------------------------------------------------------------------- */
 
 START_TEST(requests_wait_for_the_first_event_of_the_bricks)
@@ -397,6 +495,87 @@ START_TEST(a_look_during_a_change_is_not_cached)
 }
 END_TEST
 
+/* Links the names of LOOKUP's replies, as protocol/client does. */
+static void
+link_looked_up(struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop == FOP_lookup && *ret >= 0 && stk->call.loc.name)
+        inode_unref(inode_link(stk->xl->graph->inodes, stk->call.loc.parent, stk->call.loc.name,
+                               &stk->reply.stat));
+}
+
+START_TEST(a_lookup_caches_the_attributes_of_a_known_folder)
+{
+    uint64_t dir, again;
+
+    kernel_clear();
+    kernel_begin("");
+    kernel.lie = link_looked_up;
+    (void)store_make(0, "/d", S_IFDIR | 0755, 5, NULL);
+    must(kernel_lookup(FUSE_ROOT_ID, "d", &dir) == 0);
+    must(kernel_lookup(FUSE_ROOT_ID, "d", &again) == 0 && again == dir);
+    must(calls_of_getattr(dir) == 0);
+    must(make_name(FUSE_RMDIR, FUSE_ROOT_ID, "d") == 0);
+    scene_arm(NULL, 0);
+    kernel_request(FUSE_GETATTR, dir); /* the attributes of a removed folder are not cached */
+    kernel_put(&(struct fuse_getattr_in){0}, sizeof(struct fuse_getattr_in));
+    must(kernel_ask() == ESTALE && scene.calls[0] == 1);
+    kernel_end();
+}
+END_TEST
+
+static int64_t pre_time, post_time;
+static uint32_t post_nsec;
+
+/* Gives MKDIR the folder's times before and after the change. */
+static void
+set_parent_times(struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop != FOP_mkdir || *ret < 0)
+        return;
+    stk->reply.pre = stk->reply.post = store_find(&scene.store[0], "/d")->stat;
+    stk->reply.pre.ctime = stk->reply.pre.mtime = pre_time;
+    stk->reply.post.ctime = stk->reply.post.mtime = post_time;
+    stk->reply.post.ctime_nsec = stk->reply.post.mtime_nsec = post_nsec;
+}
+
+START_TEST(of_two_changes_of_a_folder_the_later_time_remains)
+{
+    static const struct {
+        int64_t pre, post;
+        uint32_t nsec;
+        int64_t ctime; /* 0: the brick is asked */
+        uint32_t ctime_nsec;
+    } cases[] = {
+        {100, 9000, 0, 9000, 0}, {100, 8000, 0, 9000, 0}, {100, 9000, 7, 9000, 7}, {100, 9000, 3, 9000, 7},
+        {9001, 9002, 0, 0, 0}, /* another client has changed the folder in between */
+    };
+    uint64_t dir;
+
+    kernel_clear();
+    kernel_begin("");
+    (void)store_make(0, "/d", S_IFDIR | 0755, 5, NULL);
+    must(kernel_lookup(FUSE_ROOT_ID, "d", &dir) == 0);
+    must(calls_of_getattr(dir) == 1);
+    kernel.lie = set_parent_times;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+
+        pre_time = cases[i].pre;
+        post_time = cases[i].post;
+        post_nsec = cases[i].nsec;
+        must(make_name(FUSE_MKDIR, dir, name) == 0);
+        must(calls_of_getattr(dir) == !cases[i].ctime);
+        const struct fuse_attr_out *out = kernel_answer(sizeof *out);
+
+        must(!cases[i].ctime || out->attr.ctime == (uint64_t)cases[i].ctime);
+        must(!cases[i].ctime || out->attr.ctimensec == cases[i].ctime_nsec);
+        must(!cases[i].ctime || out->attr.mtimensec == cases[i].ctime_nsec);
+    }
+    kernel_end();
+}
+END_TEST
+
 /* ---- options and state of a running mount ---------------------------------------------------- */
 
 static char *
@@ -449,6 +628,24 @@ START_TEST(a_refused_unmount_does_not_stop_the_end)
 }
 END_TEST
 
+START_TEST(a_layer_without_a_mount_has_no_state)
+{
+    static const char options[] = " option mountpoint /tmp\n option takes-over on\n";
+
+    kernel_clear();
+    kernel_begin("");
+    scene_begin_beside(options);
+    char *text = dump_of_mount();
+
+    ck_assert_str_eq(text, "");
+    free(text);
+    must(scene_reconfigure(options) == 0);
+    scene_end_beside(true);
+    must(serve_root() == 0);
+    kernel_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -468,6 +665,12 @@ test_suite(void)
         a_look_during_a_change_is_not_cached,
         a_running_mount_takes_new_timeouts,
         a_refused_unmount_does_not_stop_the_end,
+        another_worker_reads_on_behind_a_stuck_request,
+        a_mount_point_of_another_file_system_is_not_unmounted,
+        a_missing_name_is_cached_for_the_negative_timeout,
+        a_lookup_caches_the_attributes_of_a_known_folder,
+        of_two_changes_of_a_folder_the_later_time_remains,
+        a_layer_without_a_mount_has_no_state,
     };
     Suite *s = suite_create("fuse-mount");
     TCase *t = tcase_create("mount");
