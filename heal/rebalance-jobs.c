@@ -162,6 +162,8 @@ job_new(const char *volume, const json_t *message, char *error, size_t error_siz
                                          : width > WIDTH_MAX ? WIDTH_MAX
                                                              : (unsigned)width,
                                          job_ended, job);
+    if (job->rebalancer && json_is_true(json_object_get(message, "gives-way")))
+        rebalancer_give_way(job->rebalancer);
     int err = job->rebalancer ? graph_start(job->graph) : -EINVAL;
     if (job->rebalancer && err)
         snprintf(error, error_size, "%s", strerror(-err));

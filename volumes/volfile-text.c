@@ -353,6 +353,12 @@ client_names(const struct volume *v, unsigned first, unsigned count, const char 
 }
 
 static void
+put_heal_throttle(struct writing *w)
+{
+    put_option(w, "heal-throttle", volume_option_bool(w->v, "kiln.heal-throttle") ? "on" : "off");
+}
+
+static void
 put_heal_options(struct writing *w)
 {
     static const char *const on[][2] = {{"iam-self-heal-daemon", "yes"}, {"self-heal-daemon", "enable"},
@@ -361,7 +367,7 @@ put_heal_options(struct writing *w)
 
     for (size_t i = 0; i < sizeof on / sizeof on[0]; i++)
         put_option(w, on[i][0], on[i][1]);
-    put_option(w, "heal-throttle", volume_option_bool(w->v, "kiln.heal-throttle") ? "on" : "off");
+    put_heal_throttle(w);
 }
 
 static void
@@ -411,6 +417,7 @@ disperse_layer(struct client_file *c, unsigned set)
         put_option(&c->w, "self-heal-daemon",
                    volume_option_bool(v, "cluster.self-heal-daemon") ? "on" : "off");
         put_option(&c->w, "heal-timeout", volume_option_value(v, "cluster.heal-timeout"));
+        put_heal_throttle(&c->w);
     }
     end_named(&c->w, name, children);
     free(children);

@@ -42,14 +42,21 @@ files_at_a_time(const struct volume *v)
                                                  : WIDTH_NORMAL;
 }
 
+/* Returns whether the rebalance gives way to clients. */
+static bool
+gives_way(const struct volume *v)
+{
+    return strcmp(volume_option_value(v, "cluster.rebal-throttle"), "aggressive") != 0;
+}
+
 /* Returns the message that begins the volume's task; NULL: no memory. The caller frees the line. */
 static char *
 task_message(const struct volume *v)
 {
     char *text = volfile_text_rebalance(v, brick_port);
-    json_t *message = text ? json_pack("{ss ss sI ss si ss}", "do", "rebalance", "name", v->name, "job",
+    json_t *message = text ? json_pack("{ss ss sI ss si sb ss}", "do", "rebalance", "name", v->name, "job",
                                        volume_task_number(v), "kind", volume_task_kind(v), "width",
-                                       files_at_a_time(v), "volfile", text)
+                                       files_at_a_time(v), "gives-way", gives_way(v), "volfile", text)
                            : NULL;
     char *line = message ? json_dumps(message, JSON_COMPACT) : NULL;
 

@@ -4,11 +4,13 @@
 #include <pthread.h>
 
 #include "event/timer.h"
+#include "fs/inode.h"
+#include "graph/graph.h"
 #include "stack/coro-call.h"
 
 #define MS UINT64_C(1000000)
 
-enum { MEAN_OF = 8 };
+enum { MEAN_OF = 8, BRICKS_AT_A_TIME = 32, HEALER_PID = -6 };
 
 static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf; guards the next one */
 static struct heal_pace pace;
@@ -33,6 +35,62 @@ heal_pace_note(struct heal_pace *p, uint64_t unit_ns)
 
     unit_ns = unit_ns < most ? unit_ns : most;
     p->unit_ns = p->unit_ns ? (p->unit_ns * (MEAN_OF - 1) + unit_ns) / MEAN_OF : unit_ns;
+}
+
+/* ---- the bricks ------------------------------------------------------------------------------ */
+
+struct ages {
+    struct xlator *const *children;
+    _Atomic uint64_t least;
+};
+
+static uint64_t
+ask_brick(struct xlator *brick)
+{
+    struct call_stack *stk = coro_call_new();
+    uint64_t ms = UINT64_MAX;
+
+    if (!stk)
+        return ms;
+    stk->caller.pid = HEALER_PID;
+    stk->call.fop = FOP_getxattr;
+    stk->call.loc.inode = inode_root(brick->graph->inodes);
+    stk->call.name = dict_key_text(DICT_KEY_CLIENT_CALL_AGE);
+    if (coro_call(stk, brick) < 0 || dict_get_uint(stk->reply.dict, DICT_KEY_CLIENT_CALL_AGE, &ms))
+        ms = UINT64_MAX;
+    call_stack_free(stk);
+    return ms;
+}
+
+static uint64_t ask_bricks(void *layer);
+
+static void
+ask_child(void *arg, size_t n)
+{
+    struct ages *ages = arg;
+    struct xlator *child = ages->children[n];
+    uint64_t ms = child->child_count ? ask_bricks(child) : ask_brick(child);
+    uint64_t least = atomic_load(&ages->least);
+
+    while (ms < least && !atomic_compare_exchange_weak(&ages->least, &least, ms))
+        continue;
+}
+
+static uint64_t
+ask_bricks(void *layer)
+{
+    struct xlator *xl = layer;
+    struct ages ages = {.children = xl->children, .least = UINT64_MAX};
+
+    coro_each(BRICKS_AT_A_TIME, xl->child_count, ask_child, &ages);
+    return ages.least;
+}
+
+void
+heal_throttle_by_bricks(struct heal_throttle *t, struct xlator *xl)
+{
+    t->arg = xl;
+    t->ask = ask_bricks;
 }
 
 /* ---- units ----------------------------------------------------------------------------------- */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* heal-throttle: makes the heals of kiln-heal give way to clients (volume option kiln.heal-throttle).
+/* heal-throttle: makes the heals and rebalances of kiln-heal give way to clients (volume options
+ * kiln.heal-throttle and cluster.rebal-throttle).
  *
  * A heal consists of units: the look at an object with its attributes and counters, a name of a folder, or a
- * block of a file. The rule, for each set of bricks:
+ * block of a file. A rebalance consists of units, too: a part of a folder's list, the layout of a folder, the
+ * move of an entry, or a block of a file. The rule, for each set of bricks, or volume that is rebalanced:
  *
  *      clients rest     no brick of the set has served a call of a client in the last CLIENTS_REST_MS. Units
  *                       begin at once, as many at a time as the set's options allow
@@ -17,8 +19,9 @@
  * A brick tells how long ago it has served a client (performance/io-threads). The throttle asks the bricks of
  * a set when a unit begins, at most once in LOOK_MS. A brick that does not know counts as resting.
  *
- * A unit that waits to begin holds no lock that clients take: only that of the healers' domain. So a wait
- * adds no state that the death of a healer could leave.
+ * A unit of a heal that waits to begin holds no lock that clients take: only that of the healers' domain. So
+ * a wait adds no state that the death of a healer could leave. A block of a rebalance waits under the locks
+ * of the migration, which its step of copying holds anyway (distribute/migrate.c).
  *
  * thread: any; a unit begins and ends in one coroutine. */
 #ifndef KILN_CLUSTER_HEAL_THROTTLE_H
@@ -40,6 +43,10 @@ struct heal_throttle {
     atomic_bool clients_work;   /* the answer */
 };
 
+struct xlator;
+
+/* Switches the throttle on: it asks all bricks below the layer. Before the first unit. */
+void heal_throttle_by_bricks(struct heal_throttle *t, struct xlator *xl);
 /* Waits until a unit may begin. Returns the time for heal_unit_end(). */
 uint64_t heal_unit_begin(struct heal_throttle *t);
 void heal_unit_end(const struct heal_throttle *t, uint64_t begun_ns);

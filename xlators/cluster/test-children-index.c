@@ -57,7 +57,8 @@ has_counter(struct stored_object *o, unsigned kind)
 
     for (unsigned i = 0; o->stat.mode && i < o->xattr_count; i++) {
         bool is_dirty = strcmp(o->xattr[i].key, "trusted.afr.dirty") == 0;
-        bool is_counter = strncmp(o->xattr[i].key, "trusted.afr.", 12) == 0;
+        bool is_counter = strncmp(o->xattr[i].key, "trusted.afr.", 12) == 0 ||
+                          strcmp(o->xattr[i].key, "trusted.ec.dirty") == 0;
 
         for (unsigned b = 0; is_counter && is_dirty == (kind == INDEX_DIRTY) && b < o->xattr[i].len; b++)
             has |= o->xattr[i].bytes[b] != 0;

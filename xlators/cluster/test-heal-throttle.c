@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/test-must.h"
-#include "xlators/cluster/heal-throttle.h"
 #include "xlators/cluster/replicate/crawl.h"
 #include "xlators/cluster/replicate/test-replicas.h"
+#include "xlators/cluster/test-clients.h"
 
 enum { BLOCK = 128 * 1024, BLOCKS = 24 };
-#define MS UINT64_C(1000000)
 
 static const char good[] = "twenty-four blocks long!"; /* a letter is a block */
 
@@ -64,9 +62,7 @@ END_TEST
 
 /* ---- heals ----------------------------------------------------------------------------------- */
 
-static uint64_t client_called_ns; /* of the bricks; UINT64_MAX: they do not tell */
-static bool client_goes_on;       /* calls all the time */
-static unsigned questions, writes, held, held_most;
+static unsigned writes, held, held_most;
 static uint64_t largest;
 
 static void
@@ -74,14 +70,7 @@ answer_as_brick(unsigned child, struct call_stack *stk, int *ret)
 {
     const struct fop_call *call = &stk->call;
 
-    if (call->fop == FOP_getxattr && call->name && strcmp(call->name, "kiln.client-call-age") == 0) {
-        uint64_t age = client_goes_on ? 0 : (scene.now_ns - client_called_ns) / MS;
-
-        questions++;
-        *ret = client_called_ns == UINT64_MAX ? -ENODATA : 0;
-        if (*ret == 0)
-            must(!dict_set_int(reply_dict(stk), DICT_KEY_CLIENT_CALL_AGE, (int64_t)age));
-    }
+    answer_client_call_age(stk, ret);
     if (call->fop == FOP_writev && child == 1) {
         writes++;
         largest = call->size > largest ? call->size : largest;
@@ -131,9 +120,8 @@ heal_ends(void)
 
 START_TEST(without_clients_a_heal_runs_at_once)
 {
-    client_goes_on = false;
+    clients_rest();
     client_called_ns = _i ? UINT64_MAX : 0; /* long ago, or the brick does not know */
-    scene.now_ns += 3600 * 1000 * MS;
     heal_begins(" option heal-throttle on\n");
     scene_run(0);
     ck_assert_uint_eq(writes, 3 + 3);

@@ -23,6 +23,7 @@ enum { PENDING_MAX = 100000, CRAWL_ROUNDS_MAX = 100, PENDING_BYTES = 128 * 1024,
 
 struct pending {
     struct gfid gfid;
+    uint32_t type; /* S_IFMT bits; 0: not known */
     bool is_done;
 };
 
@@ -127,6 +128,7 @@ pending_remove(const struct ec_heal *h, unsigned i, struct inode *dir, const str
 static uint32_t
 type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
 {
+    uint64_t begun = heal_unit_begin(&d->throttle);
     struct ec_heal h;
 
     ec_heal_begin(&h, d, inode);
@@ -136,6 +138,7 @@ type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
     if (type)
         inode_learn_type(inode, type);
     ec_heal_end(&h);
+    heal_unit_end(&d->throttle, begun);
     return type;
 }
 
@@ -154,36 +157,57 @@ ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_ful
     return err;
 }
 
+/* Looks at an object whose type is not known yet, or that has gone since. Removes the index entry of one that
+ * no child has. */
+static void
+pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending *p, struct inode *inode)
+{
+    bool is_gone;
+
+    p->type = type_of_pending(h->op.d, inode, &is_gone);
+    if (!is_gone)
+        return;
+    pending_remove(h, i, dir, &p->gfid);
+    p->is_done = true;
+}
+
+/* Heals the object if it is a folder, or if it is none, as `wants_folders` says. Returns whether it was
+ * healed; sets *is_busy if another client kept the object locked. */
+static bool
+pending_heal(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending *p, bool wants_folders,
+             bool *is_busy)
+{
+    struct disperse *d = h->op.d;
+    struct iatt a = {.gfid = p->gfid, .mode = p->type};
+    bool is_skipped = p->is_done || (p->type && S_ISDIR(p->type) != wants_folders), was_whole = true;
+    struct inode *inode = is_skipped ? NULL : inode_link(d->xl->graph->inodes, NULL, NULL, &a);
+
+    if (!inode)
+        return false;
+    if (!p->type)
+        pending_look(h, i, dir, p, inode);
+    if (!p->is_done && p->type && S_ISDIR(p->type) == wants_folders) {
+        int err = ec_crawl_object(d, i, inode, false, &was_whole);
+
+        p->is_done = !err;
+        *is_busy |= err == -EAGAIN || err == -ENOTCONN;
+        if (err == -ENOENT)
+            pending_look(h, i, dir, p, inode);
+        was_whole |= err != 0;
+    }
+    inode_unref(inode);
+    return !was_whole;
+}
+
 /* Heals folders, or all other objects. Returns the number of healed ones; sets l->is_busy if another client
  * kept an object locked. */
 static unsigned
 heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l, bool wants_folders)
 {
-    struct disperse *d = h->op.d;
     unsigned healed = 0;
-    bool is_busy = false;
 
-    for (size_t n = 0; n < l->count && !ec_heal_must_stop(h); n++) {
-        struct iatt a = {.gfid = l->at[n].gfid};
-        struct inode *inode = l->at[n].is_done ? NULL : inode_link(d->xl->graph->inodes, NULL, NULL, &a);
-        bool is_gone, was_whole;
-
-        if (!inode)
-            continue;
-        uint32_t type = type_of_pending(d, inode, &is_gone);
-        if (is_gone) {
-            pending_remove(h, i, dir, &a.gfid);
-            l->at[n].is_done = true;
-        } else if (type && S_ISDIR(type) == wants_folders) {
-            int err = ec_crawl_object(d, i, inode, false, &was_whole);
-
-            l->at[n].is_done = !err;
-            healed += !err && !was_whole;
-            is_busy |= err == -EAGAIN || err == -ENOTCONN;
-        }
-        inode_unref(inode);
-    }
-    l->is_busy |= is_busy;
+    for (size_t n = 0; n < l->count && !ec_heal_must_stop(h); n++)
+        healed += pending_heal(h, i, dir, &l->at[n], wants_folders, &l->is_busy);
     return healed;
 }
 
@@ -292,6 +316,10 @@ is_healer(const struct disperse *d)
 void
 ec_crawl_start(struct disperse *d)
 {
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+
+    if (is_healer(d) && conf->throttles_heals)
+        heal_throttle_by_bricks(&d->throttle, d->xl);
     timer_init(&d->crawl_timer, ec_crawl_timer_fired);
     d->crawl_pause_ms = CRAWL_SOON_MS;
     d->crawl_follow_ups = CRAWL_FOLLOW_UPS;

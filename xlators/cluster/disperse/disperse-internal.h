@@ -35,6 +35,7 @@
 #include "stack/xlator.h"
 #include "xlators/cluster/disperse/codec.h"
 #include "xlators/cluster/fan.h"
+#include "xlators/cluster/heal-throttle.h"
 
 struct disperse_conf {
     int64_t redundancy, quorum_count, kept_s, other_kept_s, cached_stripes;
@@ -43,6 +44,7 @@ struct disperse_conf {
     char *read_mask;
     int read_policy; /* enum read_policy */
     bool is_daemon, daemon_heals; /* this is a self-heal daemon, and it is to heal */
+    bool throttles_heals;
 };
 
 enum read_policy { READ_BY_TURNS, READ_BY_GFID };
@@ -82,6 +84,7 @@ struct disperse {
     struct timer crawl_timer;
     struct worker_job crawl_job;
     struct crawl_looks *looks; /* NULL: not a self-heal daemon */
+    struct heal_throttle throttle; /* of the self-heal daemon's heals; off in a mount */
 };
 
 /* The context of an fd. The fd has one reference; operations and holds have further references. */

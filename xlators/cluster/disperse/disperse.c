@@ -37,6 +37,7 @@ static const struct option disperse_options[] = {
     OPT_BOOL(struct disperse_conf, is_daemon, "iam-self-heal-daemon", "off"),
     OPT_BOOL(struct disperse_conf, daemon_heals, "self-heal-daemon", "on"),
     OPT_INT(struct disperse_conf, heal_timeout_s, "heal-timeout", "600", 1, INT32_MAX),
+    OPT_BOOL(struct disperse_conf, throttles_heals, "heal-throttle", "off"),
     OPT_IGNORED("heal-wait-qlength"),
     OPT_IGNORED("shd-max-threads"),
     OPT_IGNORED("shd-wait-qlength"),

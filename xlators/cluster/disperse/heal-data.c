@@ -10,7 +10,8 @@
  *      begin      bit 62 of the sinks' versions; the sinks' fragments are cut to the right length; unlock
  *      blocks     each under the lock: READ from all sources, compare, decode, encode, WRITE to the sinks
  *                 (heal-block.c). Between the blocks other clients change the sources, and stock clients
- *                 also the sinks
+ *                 also the sinks. A block is a unit of the throttle (heal-throttle.h): while clients work,
+ *                 it has at most HEAL_UNIT bytes
  *      end        under the lock: times; the sinks' versions and sizes rise by the differences of the first
  *                 look, so that a change in between, which a sink missed, leaves it behind. Dirty goes
  *
@@ -151,24 +152,52 @@ begin_sinks(struct ec_data_heal *x)
     }
 }
 
+/* Returns the number of stripes that the next block has at most. */
+static uint64_t
+block_stripes(const struct disperse *d)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    size_t units = heal_gives_way(&d->throttle) ? 1 : (size_t)conf->heal_window;
+    size_t stripes = units * HEAL_UNIT / d->stripe;
+
+    return stripes ? stripes : 1;
+}
+
+/* Heals the block that begins with stripe `*at` of `end`, and sets *at to the next block. */
+static int
+heal_next_stripes(struct ec_data_heal *x, uint64_t *at, uint64_t end)
+{
+    struct ec_heal *h = x->h;
+    uint64_t most = block_stripes(h->op.d), count = end - *at < most ? end - *at : most;
+    int err = ec_heal_lock(h, h->op.inode);
+
+    if (err)
+        return err;
+    err = ec_heal_block(x, *at, count);
+    ec_heal_unlock(h, h->op.inode);
+    *at += count;
+    return err;
+}
+
 static int
 ec_heal_blocks(struct ec_data_heal *x)
 {
-    struct ec_heal *h = x->h;
-    struct disperse *d = h->op.d;
-    const struct disperse_conf *conf = xlator_conf(d->xl);
-    size_t window = (size_t)conf->heal_window * HEAL_UNIT / d->stripe;
-    uint64_t stripes = (x->size + d->stripe - 1) / d->stripe;
+    struct disperse *d = x->h->op.d;
+    uint64_t end = (x->size + d->stripe - 1) / d->stripe, at = 0;
+    bool is_small = x->size <= HEAL_UNIT; /* the object's unit goes on */
     int err = 0;
 
-    window = window ? window : 1;
-    for (uint64_t at = 0; at < stripes && !err && (x->sinks || x->compares); at += window) {
-        err = ec_heal_lock(h, h->op.inode);
-        if (err)
-            return err;
-        err = ec_heal_block(x, at, stripes - at < window ? stripes - at : window);
-        ec_heal_unlock(h, h->op.inode);
+    if (!is_small)
+        heal_unit_end(&d->throttle, x->h->unit_ns);
+    while (at < end && !err && (x->sinks || x->compares)) {
+        uint64_t begun = is_small ? 0 : heal_unit_begin(&d->throttle);
+
+        err = heal_next_stripes(x, &at, end);
+        if (!is_small)
+            heal_unit_end(&d->throttle, begun);
     }
+    if (!is_small)
+        x->h->unit_ns = heal_unit_begin(&d->throttle);
     return err;
 }
 

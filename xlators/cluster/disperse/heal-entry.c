@@ -11,6 +11,8 @@
  *                   marked dirty, so that its contents are healed, from version 0
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
+ * Each name is a unit of the throttle (heal-throttle.h).
+ *
  * Names with several objects of K children each do not exist; with none of K nothing is done. */
 #include <errno.h>
 #include <string.h>
@@ -294,6 +296,7 @@ ec_heal_is_brick_own(const struct inode *dir, const char *name)
 static int
 ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, int *first_err)
 {
+    struct heal_throttle *throttle = &h->op.d->throttle;
     struct call_stack *stk = ec_heal_call(h, FOP_readdir, i);
 
     if (!stk)
@@ -313,7 +316,9 @@ ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, i
             ret = -ENOTCONN;
             break;
         }
+        uint64_t begun = heal_unit_begin(throttle);
         int err = heal_name_of(h, e->name);
+        heal_unit_end(throttle, begun);
         *first_err = *first_err ? *first_err : err;
     }
     call_stack_free(stk);
@@ -366,11 +371,13 @@ ec_heal_folder(struct ec_heal *h)
     ec_heal_unlock(h, h->op.inode);
     for_each_child (i, h->has)
         newest = h->copy[i].version[WORD_DATA] > newest ? h->copy[i].version[WORD_DATA] : newest;
+    heal_unit_end(&h->op.d->throttle, h->unit_ns);
     for_each_child (i, err ? 0 : h->has) {
         int ret = heal_names_of(h, i);
 
         err = ret ? ret : err;
     }
+    h->unit_ns = heal_unit_begin(&h->op.d->throttle);
     if (err)
         return err;
     err = ec_heal_lock(h, h->op.inode);

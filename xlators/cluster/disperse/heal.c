@@ -474,9 +474,11 @@ is_whole(const struct ec_heal *h)
 int
 ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole)
 {
+    uint64_t begun = heal_unit_begin(&d->throttle);
     struct ec_heal h;
 
     ec_heal_begin(&h, d, inode);
+    h.unit_ns = begun;
     int ret = 0, err = ec_heal_see(&h);
     *was_whole = !err && is_whole(&h);
     if (*was_whole)
@@ -487,6 +489,7 @@ ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *wa
         err = ec_heal_entries(&h);
     if (!*was_whole && err != -EAGAIN && err != -ENOENT && err != -ENOTCONN)
         ret = ec_heal_metadata(&h);
+    heal_unit_end(&d->throttle, h.unit_ns);
     ec_heal_end(&h);
     return err ? err : ret;
 }

@@ -16,7 +16,11 @@
  *                 an empty object of version 0; the object was marked dirty on the other children before
  *
  * The dirty counters are lowered last, by their values at the beginning of the heal, and only if all N
- * children took part. */
+ * children took part.
+ *
+ * An object, a name of a folder and a block of a file are units of the throttle (heal-throttle.h): the heals
+ * of the self-heal daemon give way to clients. No lock on the object is held while a unit waits, only that on
+ * healers. */
 #ifndef KILN_CLUSTER_DISPERSE_HEAL_H
 #define KILN_CLUSTER_DISPERSE_HEAL_H
 
@@ -46,6 +50,7 @@ struct ec_heal {
     /* from the latest heal_see() */
     child_set has, lacks; /* children with and without the object; those in neither did not answer */
     struct ec_copy copy[FAN_CHILDREN_MAX];
+    uint64_t unit_ns; /* heal-throttle.h: when the present unit has begun */
 };
 
 /* Prepares a heal; takes a reference to the inode. */

@@ -50,3 +50,9 @@ xlators_cluster_disperse_test_disperse_versions_SOURCES = xlators/cluster/disper
 	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_versions_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_versions_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-throttle
+xlators_cluster_disperse_test_disperse_throttle_SOURCES = xlators/cluster/disperse/test-disperse-throttle.c \
+	xlators/cluster/test-clients.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_throttle_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_throttle_LDADD = $(TEST_LIBS)

@@ -73,4 +73,10 @@ xlators_cluster_distribute_test_migrate_states_SOURCES = xlators/cluster/distrib
 xlators_cluster_distribute_test_migrate_states_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_migrate_states_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/distribute/test-rebalance-throttle
+xlators_cluster_distribute_test_rebalance_throttle_SOURCES = xlators/cluster/distribute/test-rebalance-throttle.c \
+	xlators/cluster/test-clients.h $(TEST_CHILDREN)
+xlators_cluster_distribute_test_rebalance_throttle_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_distribute_test_rebalance_throttle_LDADD = $(TEST_LIBS)
+
 EXTRA_DIST += xlators/cluster/distribute/test-subvolumes.h

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Steps 4 and 5 of a migration (migrate.c): the contents and the xattrs of the file go from S to D while
- * clients change both. */
+ * clients change both.
+ *
+ * A block of a file of more than one small block is a unit of the throttle (heal-throttle.h). While clients
+ * work, blocks are small. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +11,8 @@
 #include "mem/iobuf.h"
 #include "xlators/cluster/distribute/migrate-internal.h"
 
-enum { BLOCK_BYTES = 1 << 20, BLOCKS_AT_A_TIME = 4, SEEK_TO_DATA = 0, SEEK_TO_HOLE = 1 };
+enum { BLOCK_BYTES = 1 << 20, SMALL_BLOCK_BYTES = 128 * 1024, BLOCKS_AT_A_TIME = 4 };
+enum { SEEK_TO_DATA = 0, SEEK_TO_HOLE = 1 };
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
@@ -86,30 +90,60 @@ copy_block_to_copy(const struct migrating *g, uint64_t offset, uint64_t size)
     return ret < 0 ? ret : 0;
 }
 
-static void
-copy_block_number(void *arg, size_t n)
+/* Copies the next block of the range. Returns false if there is nothing left to do. */
+static bool
+copy_next_block(struct migrating *g)
 {
-    struct migrating *g = arg;
-    uint64_t offset = g->from + n * (uint64_t)BLOCK_BYTES;
-    uint64_t size = g->end - offset < BLOCK_BYTES ? g->end - offset : BLOCK_BYTES;
+    uint64_t most = heal_gives_way(g->m->throttle) ? SMALL_BLOCK_BYTES : BLOCK_BYTES;
 
     if (atomic_load(&g->err) || migration_must_stop(g->m))
-        return;
+        return false;
+    uint64_t offset = atomic_fetch_add(&g->next, most);
+
+    if (offset >= g->end)
+        return false;
+    uint64_t size = g->end - offset < most ? g->end - offset : most;
     int err = copy_block_to_copy(g, offset, size);
 
     if (err)
         atomic_store(&g->err, err);
     else
         migration_add_bytes(g->m, size);
+    return true;
+}
+
+static void
+copy_blocks_in_turn(void *arg, size_t n)
+{
+    struct migrating *g = arg;
+    bool goes_on;
+
+    (void)n;
+    do {
+        uint64_t begun = heal_unit_begin(g->m->throttle);
+
+        goes_on = copy_next_block(g);
+        heal_unit_end(g->m->throttle, begun);
+    } while (goes_on);
 }
 
 static int
 copy_range(struct migrating *g, uint64_t from, uint64_t end)
 {
-    g->from = from;
+    uint64_t blocks = (end - from + BLOCK_BYTES - 1) / BLOCK_BYTES;
+
+    atomic_store(&g->next, from);
     g->end = end;
     atomic_store(&g->err, 0);
-    coro_each(BLOCKS_AT_A_TIME, (end - from + BLOCK_BYTES - 1) / BLOCK_BYTES, copy_block_number, g);
+    if (g->source.size <= SMALL_BLOCK_BYTES) { /* the entry's unit goes on */
+        (void)copy_next_block(g);
+    } else {
+        unsigned width = blocks < BLOCKS_AT_A_TIME ? (unsigned)blocks : BLOCKS_AT_A_TIME;
+
+        heal_unit_end(g->m->throttle, g->m->unit_ns);
+        coro_each(width, width, copy_blocks_in_turn, g);
+        g->m->unit_ns = heal_unit_begin(g->m->throttle);
+    }
     return migration_must_stop(g->m) ? -ECANCELED : atomic_load(&g->err);
 }
 

@@ -25,7 +25,8 @@ struct migrating {
     struct fd *fd;      /* the file, open on S and D; NULL: not open */
     uint32_t mode;      /* permission bits of the file, without the mark */
     struct call_stack *list; /* the xattrs of S that D has; NULL: none yet */
-    uint64_t from, end;      /* range whose blocks are copied in parallel */
+    _Atomic uint64_t next;   /* offset of the next block that is copied, up to `end` */
+    uint64_t end;
     atomic_int err;
 };
 

@@ -4,6 +4,7 @@
 #define KILN_DISTRIBUTE_MIGRATE_H
 
 #include "xlators/cluster/distribute/distribute-internal.h"
+#include "xlators/cluster/heal-throttle.h"
 
 enum { PID_REBALANCE = -3 };
 
@@ -15,6 +16,8 @@ struct migration {
     bool moves_links; /* a file of several names is moved with all of them */
     const atomic_bool *stops;    /* the migration is given up */
     _Atomic uint64_t *bytes;     /* counter of copied bytes */
+    struct heal_throttle *throttle;
+    uint64_t unit_ns; /* heal-throttle.h: when the present unit has begun */
     const char *stays; /* out: reason why the file stays; NULL: none */
 };
 

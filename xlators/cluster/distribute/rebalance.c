@@ -9,7 +9,8 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/migrate.h"
 
-enum { LIST_BYTES = 128 * 1024, POLL_MS = 200, BUSY_ROUNDS = 3, FOLDER_ROUNDS = 20, SETTLE_MS = 1000 };
+enum { LIST_BYTES = 128 * 1024, SMALL_LIST_BYTES = 16 * 1024 }; /* small: beside clients */
+enum { POLL_MS = 200, BUSY_ROUNDS = 3, FOLDER_ROUNDS = 20, SETTLE_MS = 1000 };
 
 struct rebalancer {
     struct graph *graph;
@@ -19,6 +20,7 @@ struct rebalancer {
     void (*ended)(void *arg);
     void *ended_arg;
     struct worker_job job;
+    struct heal_throttle throttle;
     atomic_bool stops;
     _Atomic uint64_t bytes, looked, moved, skipped, failed;
 
@@ -162,8 +164,10 @@ is_own_entry(const struct inode *dir, const struct dirent_entry *e)
 
 /* Returns 0 at the end of the list, 1 if there may be more, or -errno. */
 static int
-list_once(const struct op *o, unsigned child, struct fd *fd, uint64_t *offset, struct listing *out)
+list_once(struct rebalancer *r, const struct op *o, unsigned child, struct fd *fd, uint64_t *offset,
+          struct listing *out)
 {
+    uint64_t begun = heal_unit_begin(&r->throttle);
     struct call_stack *stk = dist_call_new_internal(o, FOP_readdirp);
     int err = 0;
 
@@ -172,7 +176,7 @@ list_once(const struct op *o, unsigned child, struct fd *fd, uint64_t *offset, s
         stk->call.fd = fd_ref(fd);
         stk->call.loc.inode = inode_ref(fd->inode);
         stk->call.offset = *offset;
-        stk->call.size = LIST_BYTES;
+        stk->call.size = heal_gives_way(&r->throttle) ? SMALL_LIST_BYTES : LIST_BYTES;
     }
     stk = dist_call_put_uint(stk, DICT_KEY_DHT_LINKTO, 256);
     if (stk && dict_set_text_int(stk->call.xdata, MIGRATE_MODE_KEY, 0)) {
@@ -180,6 +184,7 @@ list_once(const struct op *o, unsigned child, struct fd *fd, uint64_t *offset, s
         stk = NULL;
     }
     int ret = dist_call_at(o, child, stk);
+    heal_unit_end(&r->throttle, begun);
     const struct dirent_entry *e = ret > 0 ? stk->reply.entries : NULL;
 
     for (; e && !err; e = e->next) {
@@ -194,7 +199,8 @@ list_once(const struct op *o, unsigned child, struct fd *fd, uint64_t *offset, s
 }
 
 static int
-list_folder_of_child(const struct op *o, unsigned child, struct inode *dir, struct listing *out)
+list_folder_of_child(struct rebalancer *r, const struct op *o, unsigned child, struct inode *dir,
+                     struct listing *out)
 {
     struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(o, FOP_opendir), dir);
     int ret = dist_call_at(o, child, stk);
@@ -202,7 +208,7 @@ list_folder_of_child(const struct op *o, unsigned child, struct inode *dir, stru
 
     if (ret >= 0) {
         do
-            ret = list_once(o, child, stk->reply.fd, &offset, out);
+            ret = list_once(r, o, child, stk->reply.fd, &offset, out);
         while (ret > 0);
     }
     if (stk)
@@ -244,8 +250,10 @@ remove_stray(const struct op *o, const struct part *p, const struct listed *e, u
     return err;
 }
 
+/* *unit_ns: when the unit of the entry has begun; a move of a large file begins others. */
 static int
-move_entry(const struct op *o, struct part *p, const struct listed *e, unsigned hashed, const char **stays)
+move_entry(const struct op *o, struct part *p, const struct listed *e, unsigned hashed, uint64_t *unit_ns,
+           const char **stays)
 {
     struct inode *inode = inode_link(p->r->graph->inodes, NULL, NULL, &e->iatt);
     struct migration m = {.parent = p->dir,
@@ -255,7 +263,9 @@ move_entry(const struct op *o, struct part *p, const struct listed *e, unsigned 
                           .to = hashed,
                           .moves_links = p->r->kind == REBALANCE_DRAIN,
                           .stops = &p->r->stops,
-                          .bytes = &p->r->bytes};
+                          .bytes = &p->r->bytes,
+                          .throttle = &p->r->throttle,
+                          .unit_ns = *unit_ns};
     int err = -ENOMEM;
 
     if (inode)
@@ -263,6 +273,7 @@ move_entry(const struct op *o, struct part *p, const struct listed *e, unsigned 
               : S_ISREG(e->iatt.mode) ? migrate_file(o, &m)
                                       : migrate_special(o, &m);
     *stays = m.stays;
+    *unit_ns = m.unit_ns;
     inode_unref(inode);
     return err;
 }
@@ -309,12 +320,14 @@ handle_entry(void *arg, size_t n)
     p->is_busy[n] = 0;
     if (is_here && (is_linkto || !e->has_remains))
         return;
+    uint64_t begun = heal_unit_begin(&r->throttle);
     int err = walk_op_begin(r, &o);
     if (!err) {
         err = is_linkto ? remove_stray(&o, p, e, (unsigned)hashed)
-                        : move_entry(&o, p, e, (unsigned)hashed, &stays);
+                        : move_entry(&o, p, e, (unsigned)hashed, &begun, &stays);
         walk_op_end(&o);
     }
+    heal_unit_end(&r->throttle, begun);
     note_entry_outcome(p, n, !is_linkto && !is_here, err == -EBUSY && is_linkto ? 0 : err, stays);
 }
 
@@ -333,7 +346,7 @@ walk_child(struct rebalancer *r, const struct op *o, struct inode *dir, const st
 {
     struct listing list = {0};
     struct part p = {.r = r, .dir = dir, .layout = layout, .list = &list, .child = child};
-    int err = list_folder_of_child(o, child, dir, &list);
+    int err = list_folder_of_child(r, o, child, dir, &list);
 
     p.is_busy = err ? NULL : calloc(list.count + 1, 1);
     if (!err && !p.is_busy)
@@ -378,13 +391,13 @@ compare_names(const void *a, const void *b)
 
 /* Lists the names of the folders below `dir` that any child has, each once. */
 static int
-list_folders(const struct op *o, struct inode *dir, struct listing *out)
+list_folders(struct rebalancer *r, const struct op *o, struct inode *dir, struct listing *out)
 {
     struct listing all = {0};
     int err = 0;
 
     for (unsigned i = 0; i < o->d->count && !err; i++)
-        err = list_folder_of_child(o, i, dir, &all);
+        err = list_folder_of_child(r, o, i, dir, &all);
     if (all.count > 1)
         qsort(all.at, all.count, sizeof *all.at, compare_names);
     for (size_t i = 0; i < all.count; i++) {
@@ -427,13 +440,16 @@ find_subfolders(struct rebalancer *r, struct inode *dir, struct folder_stack *st
 
     if (err)
         return err;
-    err = list_folders(&o, dir, &folders);
+    err = list_folders(r, &o, dir, &folders);
     walk_op_end(&o);
     for (size_t i = 0; i < folders.count && !err && !walk_must_stop(r); i++) {
         err = walk_op_begin(r, &o);
         if (err)
             break;
+        uint64_t begun = heal_unit_begin(&r->throttle);
+
         err = find_subfolder(&o, dir, folders.at[i].name, stack);
+        heal_unit_end(&r->throttle, begun);
         walk_op_end(&o);
     }
     listing_clear(&folders);
@@ -462,7 +478,10 @@ walk_folder_once(struct rebalancer *r, const struct waiting_folder *f, struct fo
     if (!err && !walk_must_stop(r))
         err = walk_op_begin(r, &o);
     if (!err && !walk_must_stop(r)) {
+        uint64_t begun = heal_unit_begin(&r->throttle);
+
         err = folder_fix_layout(&o, f->inode);
+        heal_unit_end(&r->throttle, begun);
         if (!err && r->kind != REBALANCE_LAYOUTS)
             err = walk_files(r, &o, f->inode);
         walk_op_end(&o);
@@ -619,6 +638,12 @@ rebalancer_new(struct xlator *distribute, enum rebalance_kind kind, unsigned wid
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->over, NULL);
     return r;
+}
+
+void
+rebalancer_give_way(struct rebalancer *r)
+{
+    heal_throttle_by_bricks(&r->throttle, r->d->xl);
 }
 
 int

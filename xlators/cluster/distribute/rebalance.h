@@ -14,6 +14,10 @@
  * again. The walk keeps nothing on disk: a walk after the death of the process finds what there is left to
  * do, and passes quickly over the rest.
  *
+ * While clients work, a rebalancer that gives way (heal-throttle.h) handles one entry, part of a list or
+ * block of a file after the other. It still begins 1000 / GAP_MAX_MS of them in a second, so that the walk
+ * ends beside clients that never stop.
+ *
  * Threads: any thread may call the functions, rebalancer_free() one. */
 #ifndef KILN_CLUSTER_REBALANCE_H
 #define KILN_CLUSTER_REBALANCE_H
@@ -50,6 +54,8 @@ struct rebalance_look {
  * `ended` is called in any thread when the walk has ended by itself. NULL: no memory. */
 struct rebalancer *rebalancer_new(struct xlator *distribute, enum rebalance_kind kind, unsigned width,
                                   void (*ended)(void *arg), void *arg);
+/* Makes the walk give way to clients of the bricks. Before rebalancer_start(). */
+void rebalancer_give_way(struct rebalancer *r);
 /* Begins the walk, after graph_start(). Returns 0 or -errno. */
 int rebalancer_start(struct rebalancer *r);
 /* Ends the walk after the present calls, without waiting. */

@@ -127,7 +127,7 @@ xlators_cluster_replicate_test_replicate_blocks_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/test-heal-throttle
 xlators_cluster_test_heal_throttle_SOURCES = xlators/cluster/test-heal-throttle.c \
-	xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
+	xlators/cluster/test-clients.h xlators/cluster/replicate/test-replicas.h $(TEST_STARVING)
 xlators_cluster_test_heal_throttle_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_test_heal_throttle_LDADD = $(TEST_LIBS)
 
