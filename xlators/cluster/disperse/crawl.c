@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,44 +172,57 @@ pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct pend
     p->is_done = true;
 }
 
-/* Heals the object if it is a folder, or if it is none, as `wants_folders` says. Returns whether it was
- * healed; sets *is_busy if another client kept the object locked. */
-static bool
-pending_heal(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending *p, bool wants_folders,
-             bool *is_busy)
+/* A pass over the list of child i: for folders, or for all other objects. */
+struct pending_pass {
+    const struct ec_heal *h;
+    unsigned i;
+    struct inode *dir;
+    struct pending_list *l;
+    bool wants_folders;
+    atomic_uint healed;
+    atomic_bool is_busy; /* another client kept an object locked */
+};
+
+static void
+pending_heal(void *arg, size_t n)
 {
-    struct disperse *d = h->op.d;
+    struct pending_pass *pass = arg;
+    struct pending *p = &pass->l->at[n];
+    struct disperse *d = pass->h->op.d;
     struct iatt a = {.gfid = p->gfid, .mode = p->type};
-    bool is_skipped = p->is_done || (p->type && S_ISDIR(p->type) != wants_folders), was_whole = true;
-    struct inode *inode = is_skipped ? NULL : inode_link(d->xl->graph->inodes, NULL, NULL, &a);
+    bool is_skipped = p->is_done || (p->type && S_ISDIR(p->type) != pass->wants_folders), was_whole;
+    struct inode *inode = is_skipped || ec_heal_must_stop(pass->h)
+                              ? NULL
+                              : inode_link(d->xl->graph->inodes, NULL, NULL, &a);
 
     if (!inode)
-        return false;
+        return;
     if (!p->type)
-        pending_look(h, i, dir, p, inode);
-    if (!p->is_done && p->type && S_ISDIR(p->type) == wants_folders) {
-        int err = ec_crawl_object(d, i, inode, false, &was_whole);
+        pending_look(pass->h, pass->i, pass->dir, p, inode);
+    if (!p->is_done && p->type && S_ISDIR(p->type) == pass->wants_folders) {
+        int err = ec_crawl_object(d, pass->i, inode, false, &was_whole);
 
         p->is_done = !err;
-        *is_busy |= err == -EAGAIN || err == -ENOTCONN;
+        if (err == -EAGAIN || err == -ENOTCONN)
+            atomic_store(&pass->is_busy, true);
         if (err == -ENOENT)
-            pending_look(h, i, dir, p, inode);
-        was_whole |= err != 0;
+            pending_look(pass->h, pass->i, pass->dir, p, inode);
+        if (!err && !was_whole)
+            atomic_fetch_add(&pass->healed, 1);
     }
     inode_unref(inode);
-    return !was_whole;
 }
 
-/* Heals folders, or all other objects. Returns the number of healed ones; sets l->is_busy if another client
- * kept an object locked. */
+/* Heals folders, one after another, or all other objects. Returns the number of healed ones; sets l->is_busy
+ * if another client kept an object locked. */
 static unsigned
 heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l, bool wants_folders)
 {
-    unsigned healed = 0;
+    struct pending_pass pass = {.h = h, .i = i, .dir = dir, .l = l, .wants_folders = wants_folders};
 
-    for (size_t n = 0; n < l->count && !ec_heal_must_stop(h); n++)
-        healed += pending_heal(h, i, dir, &l->at[n], wants_folders, &l->is_busy);
-    return healed;
+    coro_each(wants_folders ? 1 : HEAL_LANES, l->count, pending_heal, &pass);
+    l->is_busy |= atomic_load(&pass.is_busy);
+    return atomic_load(&pass.healed);
 }
 
 /* Returns the number of objects that were healed; sets *is_busy as heal_pending(). */

@@ -134,20 +134,17 @@ begin_sinks(struct ec_data_heal *x)
 {
     struct ec_heal *h = x->h;
     uint64_t length = fragment_length(h->op.d, x->size);
+    struct ec_change c[FAN_CHILDREN_MAX] = {0};
 
     for_each_child (i, x->sources) {
         if (h->copy[i].stat.size > length)
             (void)cut_fragment(h, i, length); /* a fragment that stays longer is met by the next heal */
     }
+    for_each_child (i, x->sinks)
+        c[i].version[WORD_DATA] = h->copy[i].version[WORD_DATA] & VERSION_HEALING ? 0 : VERSION_HEALING;
+    (void)ec_heal_add(h, x->sinks, h->op.inode, c, &x->sinks);
     for_each_child (i, x->sinks) {
-        struct ec_change c = {
-            .version[WORD_DATA] =
-                h->copy[i].version[WORD_DATA] & VERSION_HEALING ? 0 : VERSION_HEALING};
-        int err = ec_heal_add(h, i, h->op.inode, &c);
-
-        if (!err && h->copy[i].stat.size > length)
-            err = cut_fragment(h, i, length);
-        if (err)
+        if (h->copy[i].stat.size > length && cut_fragment(h, i, length))
             x->sinks &= ~CHILD(i);
     }
 }
@@ -218,20 +215,19 @@ static int
 end_sinks(struct ec_data_heal *x, child_set wanted)
 {
     struct ec_heal *h = x->h;
-    int err = 0;
+    bool is_whole = h->on == h->op.d->all && h->has == h->on;
+    struct ec_change change[FAN_CHILDREN_MAX] = {0};
 
     for_each_child (i, x->sinks) {
         const struct ec_copy *c = &h->copy[i];
-        struct ec_change change = {.version[WORD_DATA] = x->version -
-                                                         (c->version[WORD_DATA] | VERSION_HEALING),
-                                   .size = x->size - c->size};
 
         copy_times(x, i);
-        if (h->on == h->op.d->all && h->has == h->on)
-            change.dirty[WORD_DATA] = -c->dirty[WORD_DATA];
-        int ret = ec_heal_add(h, i, h->op.inode, &change);
-        err = ret ? ret : err;
+        change[i] = (struct ec_change){
+            .version[WORD_DATA] = x->version - (c->version[WORD_DATA] | VERSION_HEALING),
+            .dirty[WORD_DATA] = is_whole ? -c->dirty[WORD_DATA] : 0,
+            .size = x->size - c->size};
     }
+    int err = ec_heal_add(h, x->sinks, h->op.inode, change, NULL);
     if (x->sinks != wanted)
         err = err ? err : -EIO;
     return err ? err : ec_heal_clear_dirty(h, x->sources, WORD_DATA);

@@ -3,15 +3,16 @@
  *
  *      lock       other healers out; the folder: versions and dirty counters; unlock
  *      decide     the sources have the highest data version, the sinks lower ones
- *      names      the names of every child, each under the folder's lock:
+ *      names      the names of every child, in batches under the folder's lock:
  *                   an object that K children have under the name stays; an object that fewer have goes, if
  *                   more than R children answer that they have another one or none, because it cannot be
  *                   rebuilt; then one object that is left is made on the children without it: linked or
  *                   moved from another name there, or made empty. First the object's other copies are
- *                   marked dirty, so that its contents are healed, from version 0
+ *                   marked dirty, so that its contents are healed, from version 0. An object without a
+ *                   gfid, which a brick has half made before it died, gets one and then goes
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
- * Each name is a unit of the throttle (heal-throttle.h).
+ * Each batch is a unit of the throttle (heal-throttle.h), and has one name while clients work.
  *
  * Names with several objects of K children each do not exist; with none of K nothing is done. */
 #include <errno.h>
@@ -27,7 +28,8 @@ enum { NAMES_BYTES = 128 * 1024 };
 struct ec_name {
     struct ec_heal *h;
     const char *name;
-    child_set has, lacks; /* children in neither did not answer */
+    child_set has, lacks; /* children in neither did not answer, or are nameless */
+    child_set nameless;   /* children whose object has neither a gfid nor contents */
     struct iatt stat[FAN_CHILDREN_MAX];
 };
 
@@ -46,9 +48,16 @@ name_call(const struct ec_name *n, enum fop fop, unsigned i)
 static struct call_stack *
 name_lookup_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
 {
+    struct call_stack *stk = name_call(arg, FOP_lookup, i);
+
     (void)op;
     (void)is_spare;
-    return name_call(arg, FOP_lookup, i);
+    if (!stk)
+        return NULL;
+    if (call_xdata(stk) && !dict_set_int(stk->call.xdata, DICT_KEY_GFIDLESS_LOOKUP, 1))
+        return stk;
+    call_stack_free(stk);
+    return NULL;
 }
 
 static int
@@ -57,18 +66,44 @@ look_up_name(struct ec_name *n)
     struct fan f;
     int err = ec_ask(&f, &n->h->op, n->h->on, name_lookup_make, n);
 
-    n->has = n->lacks = 0;
+    n->has = n->lacks = n->nameless = 0;
     if (err)
         return err;
     for_each_child (i, f.sent) {
-        if (f.good & CHILD(i))
+        if (f.good & CHILD(i)) {
             n->stat[i] = f.stk[i]->reply.stat;
-        n->has |= f.good & CHILD(i);
+            bool has_gfid = !gfid_is_null(&n->stat[i].gfid);
+            n->has |= has_gfid ? CHILD(i) : 0;
+            n->nameless |= !has_gfid && !(S_ISREG(n->stat[i].mode) && n->stat[i].size) ? CHILD(i) : 0;
+        }
         n->lacks |= f.ret[i] == -ENOENT || f.ret[i] == -ESTALE ? CHILD(i) : 0;
     }
     err = fan_is_short(&f) ? -ENOMEM : 0;
     fan_end(&f);
     return err;
+}
+
+/* ---- objects without a gfid ------------------------------------------------------------------ */
+
+/* Gives a gfid of its own to each object that a brick has half made, because it died then. Afterwards the
+ * object is one that too few children have. */
+static int
+give_gfids(struct ec_name *n)
+{
+    for_each_child (i, n->nameless) {
+        struct call_stack *stk = name_call(n, FOP_lookup, i);
+        struct gfid gfid;
+
+        gfid_random(&gfid);
+        if (stk && (!call_xdata(stk) || dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid))) {
+            call_stack_free(stk);
+            stk = NULL;
+        }
+        int ret = ec_heal_send(n->h, i, stk);
+        if (ret < 0)
+            return ret == -ENOENT ? -EAGAIN : ret; /* for a second, another call may be making the object */
+    }
+    return look_up_name(n);
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
@@ -181,17 +216,13 @@ make_object_on(struct ec_name *n, unsigned i, const struct iatt *a, const char *
 static int
 mark_dirty(struct ec_name *n, child_set on, struct inode *inode, const struct iatt *a)
 {
-    struct ec_change c = {.dirty = {!S_ISLNK(a->mode), 1}};
-    int err = 0;
+    struct ec_change c[FAN_CHILDREN_MAX] = {0};
 
     if (!S_ISREG(a->mode) && !S_ISDIR(a->mode) && !S_ISLNK(a->mode))
         return 0;
-    for_each_child (i, on) {
-        int ret = ec_heal_add(n->h, i, inode, &c);
-
-        err = ret ? ret : err;
-    }
-    return err;
+    for_each_child (i, on)
+        c[i] = (struct ec_change){.dirty = {!S_ISLNK(a->mode), 1}};
+    return ec_heal_add(n->h, on, inode, c, NULL);
 }
 
 static bool
@@ -242,7 +273,21 @@ make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *
 static bool
 is_settled(const struct ec_name *n)
 {
+    if (n->nameless)
+        return false;
     return !n->has || (!n->lacks && children_with_gfid_of(n, child_first(n->has)) == n->has);
+}
+
+/* Makes the object, of which all copies are the same, on the children without the name. */
+static int
+make_object(struct ec_name *n)
+{
+    const struct iatt *a = &n->stat[child_first(n->has)];
+    struct inode *inode = inode_link(n->h->op.d->xl->graph->inodes, NULL, NULL, a);
+    int err = inode ? make_missing_objects(n, inode, a) : -ENOMEM;
+
+    inode_unref(inode);
+    return err;
 }
 
 static int
@@ -250,6 +295,8 @@ settle_name(struct ec_name *n)
 {
     int err = look_up_name(n);
 
+    if (!err && n->nameless)
+        err = give_gfids(n);
     if (err || is_settled(n))
         return err;
     err = remove_lost(n);
@@ -258,26 +305,93 @@ settle_name(struct ec_name *n)
     child_set same = children_with_gfid_of(n, child_first(n->has));
     if (same != n->has || children_count(same) < n->h->op.d->data)
         return -EIO; /* no K children agree */
-    const struct iatt *a = &n->stat[child_first(same)];
-    struct inode *inode = inode_link(n->h->op.d->xl->graph->inodes, NULL, NULL, a);
-    err = inode ? make_missing_objects(n, inode, a) : -ENOMEM;
-    inode_unref(inode);
-    return err;
+    return make_object(n);
 }
 
-static int
-heal_name_of(struct ec_heal *h, const char *name)
-{
-    struct ec_name n = {.h = h, .name = name};
-    int err = look_up_name(&n); /* without the lock: most names are settled */
+/* ---- a batch of names ------------------------------------------------------------------------ */
 
-    if (err || is_settled(&n))
-        return err;
-    err = ec_heal_lock(h, h->op.inode);
-    if (err)
-        return err;
-    err = settle_name(&n);
-    ec_heal_unlock(h, h->op.inode);
+enum { BATCH_NAMES = 32 };
+
+struct name_batch {
+    struct ec_heal *h;
+    unsigned count;
+    struct batched_name {
+        const char *name;
+        enum { NAME_SETTLED, NAME_SIMPLE, NAME_OTHER } state;
+        int err;
+    } at[BATCH_NAMES];
+};
+
+/* Returns whether nothing but the making of an object with this one name is needed, which disturbs the heal
+ * of no other name. */
+static bool
+is_simple(const struct ec_name *n)
+{
+    child_set same = n->has ? children_with_gfid_of(n, child_first(n->has)) : 0;
+    bool is = same && same == n->has && !n->nameless && children_count(same) >= n->h->op.d->data;
+
+    for_each_child (i, n->has)
+        is &= !S_ISDIR(n->stat[i].mode) && n->stat[i].nlink == 1;
+    return is;
+}
+
+/* Without the lock, because most names are settled. */
+static void
+judge_name(void *arg, size_t at)
+{
+    struct name_batch *b = arg;
+    struct batched_name *m = &b->at[at];
+    struct ec_name n = {.h = b->h, .name = m->name};
+
+    m->err = look_up_name(&n);
+    m->state = m->err || is_settled(&n) ? NAME_SETTLED : is_simple(&n) ? NAME_SIMPLE : NAME_OTHER;
+}
+
+static void
+settle_simple_name(void *arg, size_t at)
+{
+    struct name_batch *b = arg;
+    struct batched_name *m = &b->at[at];
+    struct ec_name n = {.h = b->h, .name = m->name};
+
+    if (m->state != NAME_SIMPLE)
+        return;
+    m->err = ec_heal_must_stop(b->h) ? -ENOTCONN : look_up_name(&n);
+    if (m->err || is_settled(&n))
+        m->state = NAME_SETTLED;
+    else if (!is_simple(&n))
+        m->state = NAME_OTHER;
+    else
+        m->err = make_object(&n);
+}
+
+/* Makes new files in several coroutines at once; folders, files of several names, and names that have to
+ * go, one after another. Returns the first error of a name. */
+static int
+heal_batch(struct name_batch *b)
+{
+    struct ec_heal *h = b->h;
+    bool is_any = false;
+    int err = 0;
+
+    coro_each(HEAL_LANES, b->count, judge_name, b);
+    for (unsigned n = 0; n < b->count; n++)
+        is_any |= b->at[n].state != NAME_SETTLED;
+    if (is_any) {
+        err = ec_heal_lock(h, h->op.inode);
+        if (err)
+            return err;
+        coro_each(HEAL_LANES, b->count, settle_simple_name, b);
+        for (unsigned n = 0; n < b->count; n++) {
+            struct ec_name name = {.h = h, .name = b->at[n].name};
+
+            if (b->at[n].state == NAME_OTHER)
+                b->at[n].err = settle_name(&name);
+        }
+        ec_heal_unlock(h, h->op.inode);
+    }
+    for (unsigned n = 0; n < b->count; n++)
+        err = err ? err : b->at[n].err;
     return err;
 }
 
@@ -305,19 +419,21 @@ ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, i
     stk->call.offset = *offset;
     stk->call.size = NAMES_BYTES;
     int ret = coro_call(stk, h->op.d->xl->children[i]);
-    bool is_any = false;
+    const struct dirent_entry *e = ret >= 0 ? stk->reply.entries : NULL;
+    bool is_any = e != NULL;
 
-    for (const struct dirent_entry *e = ret >= 0 ? stk->reply.entries : NULL; e; e = e->next) {
-        is_any = true;
-        *offset = e->off;
-        if (ec_heal_is_brick_own(h->op.inode, e->name))
-            continue;
-        if (ec_heal_must_stop(h)) {
-            ret = -ENOTCONN;
-            break;
+    while (e && ret >= 0) {
+        unsigned most = heal_gives_way(throttle) ? 1 : BATCH_NAMES;
+        struct name_batch b = {.h = h};
+
+        for (; e && b.count < most; e = e->next) {
+            *offset = e->off;
+            if (!ec_heal_is_brick_own(h->op.inode, e->name))
+                b.at[b.count++].name = e->name;
         }
         uint64_t begun = heal_unit_begin(throttle);
-        int err = heal_name_of(h, e->name);
+        ret = ec_heal_must_stop(h) ? -ENOTCONN : ret;
+        int err = ret < 0 ? 0 : heal_batch(&b);
         heal_unit_end(throttle, begun);
         *first_err = *first_err ? *first_err : err;
     }
@@ -348,14 +464,14 @@ heal_names_of(struct ec_heal *h, unsigned i)
 static int
 end_folder(struct ec_heal *h, uint64_t newest)
 {
-    int err = 0;
+    struct ec_change c[FAN_CHILDREN_MAX] = {0};
+    child_set behind = 0;
 
     for_each_child (i, h->has) {
-        struct ec_change c = {.version[WORD_DATA] = newest - h->copy[i].version[WORD_DATA]};
-        int ret = c.version[WORD_DATA] ? ec_heal_add(h, i, h->op.inode, &c) : 0;
-
-        err = ret ? ret : err;
+        c[i].version[WORD_DATA] = newest - h->copy[i].version[WORD_DATA];
+        behind |= c[i].version[WORD_DATA] ? CHILD(i) : 0;
     }
+    int err = ec_heal_add(h, behind, h->op.inode, c, NULL);
     return err ? err : ec_heal_clear_dirty(h, h->has, WORD_DATA);
 }
 

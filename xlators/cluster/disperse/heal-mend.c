@@ -217,17 +217,20 @@ ec_mend_counters(struct ec_data_heal *x, child_set *out)
     log_event(LOG_INFO, h->op.d->xl, "disperse-counters-mended",
               "%s: a client died before it recorded its change on all bricks: size %llu, version %llu",
               GFID(&h->op.inode->gfid), (unsigned long long)size, (unsigned long long)version);
+    struct ec_change change[FAN_CHILDREN_MAX] = {0};
+    child_set changed = 0;
     for_each_child (i, of) {
         struct ec_copy *c = &h->copy[i];
-        struct ec_change change = {.version[WORD_DATA] = version - c->version[WORD_DATA],
-                                   .size = size - c->size};
 
-        err = change.version[WORD_DATA] | change.size ? ec_heal_add(h, i, h->op.inode, &change) : 0;
-        if (err)
-            return err;
+        change[i] = (struct ec_change){.version[WORD_DATA] = version - c->version[WORD_DATA],
+                                       .size = size - c->size};
+        changed |= change[i].version[WORD_DATA] | change[i].size ? CHILD(i) : 0;
         c->version[WORD_DATA] = version;
         c->size = size;
     }
+    err = ec_heal_add(h, changed, h->op.inode, change, NULL);
+    if (err)
+        return err;
     *out = of;
     return 0;
 }

@@ -167,10 +167,17 @@ add_change(struct dict *d, const char *key, const uint64_t *words, unsigned coun
     return dict_set_text(d, key, DICT_PTR, be, count * sizeof be[0]);
 }
 
-int
-ec_heal_add(const struct ec_heal *h, unsigned i, struct inode *inode, const struct ec_change *c)
+struct counter_changes {
+    struct inode *inode;
+    const struct ec_change *of; /* by child */
+};
+
+static struct call_stack *
+counters_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
 {
-    struct call_stack *stk = ec_call(&h->op, FOP_xattrop, i, false, inode, NULL);
+    const struct counter_changes *all = arg;
+    const struct ec_change *c = &all->of[i];
+    struct call_stack *stk = ec_call(op, FOP_xattrop, i, is_spare, all->inode, NULL);
     struct dict *d = stk ? stk->call.dict = dict_new(&stk->arena) : NULL;
     int err = d ? 0 : -ENOMEM;
 
@@ -183,11 +190,30 @@ ec_heal_add(const struct ec_heal *h, unsigned i, struct inode *inode, const stru
     if (err) {
         if (stk)
             call_stack_free(stk);
-        return err;
+        return NULL;
     }
     stk->call.flags = 1; /* add arrays of 64 bits */
-    int ret = ec_heal_send(h, i, stk);
-    return ret < 0 ? ret : 0;
+    return stk;
+}
+
+int
+ec_heal_add(const struct ec_heal *h, child_set on, struct inode *inode, const struct ec_change of[],
+            child_set *done)
+{
+    struct counter_changes all = {.inode = inode, .of = of};
+    struct fan f;
+
+    if (done)
+        *done = 0;
+    int err = on ? ec_ask(&f, &h->op, on, counters_make, &all) : 0;
+    if (err || !on)
+        return err;
+    for_each_child (i, f.sent & ~fan_done(&f))
+        err = err ? err : f.ret[i];
+    if (done)
+        *done = fan_done(&f);
+    fan_end(&f);
+    return err;
 }
 
 /* An XATTROP that adds nothing makes the brick check its index entry, so it is sent in any case. */
@@ -195,24 +221,26 @@ int
 ec_heal_clear_dirty(struct ec_heal *h, child_set of, unsigned word)
 {
     bool is_whole = h->on == h->op.d->all && h->has == h->on;
-    int err = 0;
+    struct ec_change c[FAN_CHILDREN_MAX] = {0};
 
-    for_each_child (i, of) {
-        struct ec_change c = {0};
-
-        c.dirty[word] = is_whole ? -h->copy[i].dirty[word] : 0;
-        int ret = ec_heal_add(h, i, h->op.inode, &c);
-        err = ret ? ret : err;
-    }
-    return err;
+    for_each_child (i, of)
+        c[i].dirty[word] = is_whole ? -h->copy[i].dirty[word] : 0;
+    return ec_heal_add(h, of, h->op.inode, c, NULL);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 struct attributes {
     struct ec_heal *h;
-    struct call_stack *list[FAN_CHILDREN_MAX]; /* answered GETXATTR of all names, or NULL */
+    struct fan lists; /* GETXATTR of all names */
 };
+
+/* Returns the xattrs of child i, which has the object. */
+static const struct dict *
+xattrs_of(const struct attributes *a, unsigned i)
+{
+    return a->lists.stk[i]->reply.dict;
+}
 
 /* Xattrs that belong to each brick alone, or are no attributes. */
 static bool
@@ -255,23 +283,28 @@ static bool
 attributes_are_equal(const struct attributes *a, unsigned i, unsigned k)
 {
     const struct iatt *x = &a->h->copy[i].stat, *y = &a->h->copy[k].stat;
-    const struct dict *xx = a->list[i]->reply.dict, *yy = a->list[k]->reply.dict;
+    const struct dict *xx = xattrs_of(a, i), *yy = xattrs_of(a, k);
 
     return gfid_equal(&x->gfid, &y->gfid) && x->mode == y->mode && x->uid == y->uid && x->gid == y->gid &&
            xattrs_are_within(xx, yy) && xattrs_are_within(yy, xx);
 }
 
+static struct call_stack *
+list_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unused)
+{
+    (void)unused;
+    return ec_call(op, FOP_getxattr, i, is_spare, op->inode, NULL);
+}
+
+/* Returns 0 if each child that has the object has answered, or -errno. fan_end() is due in any case. */
 static int
 attributes_list(struct attributes *a)
 {
-    for_each_child (i, a->h->has) {
-        a->list[i] = ec_heal_call(a->h, FOP_getxattr, i);
-        int ret = a->list[i] ? coro_call(a->list[i], a->h->op.d->xl->children[i]) : -ENOMEM;
+    int err = ec_ask(&a->lists, &a->h->op, a->h->has, list_make, NULL);
 
-        if (ret < 0)
-            return ret;
-    }
-    return 0;
+    for_each_child (i, err ? 0 : a->h->has & ~a->lists.good)
+        err = err ? err : a->lists.unread & CHILD(i) ? -ENOMEM : a->lists.ret[i];
+    return err;
 }
 
 /* Returns the largest group of children of `left` with equal attributes. */
@@ -313,7 +346,7 @@ set_xattrs_on(const struct attributes *a, unsigned sink, const struct dict *want
     struct ec_heal *h = a->h;
     int ret = 0;
 
-    dict_for_each (p, a->list[sink]->reply.dict) {
+    dict_for_each (p, xattrs_of(a, sink)) {
         if (ret < 0 || !is_healed_xattr(p) || dict_find_text(wanted, p->key))
             continue;
         struct call_stack *stk = ec_heal_call(h, FOP_removexattr, sink);
@@ -348,13 +381,13 @@ set_attributes_on(const struct attributes *a, unsigned sink, unsigned source)
         stk->call.valid = SETATTR_MODE | SETATTR_UID | SETATTR_GID;
     }
     int ret = ec_heal_send(a->h, sink, stk);
-    return ret < 0 ? ret : set_xattrs_on(a, sink, a->list[source]->reply.dict);
+    return ret < 0 ? ret : set_xattrs_on(a, sink, xattrs_of(a, source));
 }
 
 static const struct dict_pair *
 times_on(const struct attributes *a, unsigned i)
 {
-    const struct dict_pair *p = dict_find_text(a->list[i]->reply.dict, TIMES_KEY);
+    const struct dict_pair *p = dict_find_text(xattrs_of(a, i), TIMES_KEY);
 
     return p && p->len == TIMES_BYTES && (p->type == DICT_PTR || p->type == DICT_UNTYPED) ? p : NULL;
 }
@@ -419,18 +452,18 @@ heal_attributes(struct attributes *a)
     unsigned source = child_first(good);
     for_each_child (i, good)
         source = h->copy[i].version[WORD_METADATA] > h->copy[source].version[WORD_METADATA] ? i : source;
+    struct ec_change c[FAN_CHILDREN_MAX] = {0};
+    child_set raised = 0;
     for_each_child (i, h->has) {
-        struct ec_change c = {
-            .version[WORD_METADATA] =
-                h->copy[source].version[WORD_METADATA] - h->copy[i].version[WORD_METADATA]};
         int ret = good & CHILD(i) ? 0 : set_attributes_on(a, i, source);
 
-        if (!ret && c.version[WORD_METADATA])
-            ret = ec_heal_add(h, i, h->op.inode, &c);
+        c[i].version[WORD_METADATA] =
+            h->copy[source].version[WORD_METADATA] - h->copy[i].version[WORD_METADATA];
+        raised |= !ret && c[i].version[WORD_METADATA] ? CHILD(i) : 0;
         err = ret ? ret : err;
     }
-    int times_err = level_times(a);
-    err = err ? err : times_err;
+    int add_err = ec_heal_add(h, raised, h->op.inode, c, NULL), times_err = level_times(a);
+    err = err ? err : add_err ? add_err : times_err;
     return err ? err : ec_heal_clear_dirty(h, h->has, WORD_METADATA);
 }
 
@@ -442,13 +475,11 @@ ec_heal_metadata(struct ec_heal *h)
 
     if (err)
         return err;
+    fan_begin(&a.lists);
     err = ec_heal_see(h);
     if (!err)
         err = heal_attributes(&a);
-    for_each_child (i, h->on) {
-        if (a.list[i])
-            call_stack_free(a.list[i]);
-    }
+    fan_end(&a.lists);
     ec_heal_unlock(h, h->op.inode);
     return err;
 }

@@ -67,11 +67,13 @@ int ec_healer_lock(struct ec_heal *h);
 void ec_healer_unlock(struct ec_heal *h);
 /* Reads attributes and counters of all children. Returns 0, or -errno if K or fewer have the object. */
 int ec_heal_see(struct ec_heal *h);
-/* Adds to version, dirty counter and size of child i's object. Returns 0 or -errno. */
+/* Adds of[i] to version, dirty counter and size of child i's object, on the children of `on` at once. Returns
+ * 0 or the first -errno; *done (NULL allowed): the children that have done it. */
 struct ec_change {
     uint64_t version[2], dirty[2], size;
 };
-int ec_heal_add(const struct ec_heal *h, unsigned i, struct inode *inode, const struct ec_change *c);
+int ec_heal_add(const struct ec_heal *h, child_set on, struct inode *inode, const struct ec_change of[],
+                child_set *done);
 /* Lowers the dirty counter `word` of the children of `of` by its value in the latest heal_see(), if all
  * children took part. */
 int ec_heal_clear_dirty(struct ec_heal *h, child_set of, unsigned word);
@@ -79,6 +81,10 @@ int ec_heal_clear_dirty(struct ec_heal *h, child_set of, unsigned word);
 int ec_heal_send(const struct ec_heal *h, unsigned i, struct call_stack *stk);
 /* Returns a call about the object for child i; NULL: out of memory. */
 struct call_stack *ec_heal_call(const struct ec_heal *h, enum fop fop, unsigned i);
+
+/* Objects or names that are healed at once (coro_each()): the heal of a small object is a row of messages,
+ * each of which waits for the one before. */
+enum { HEAL_LANES = 8 };
 
 /* Heal one kind. Return 0, also if nothing was to heal, or -errno. */
 int ec_heal_data(struct ec_heal *h);
