@@ -126,11 +126,13 @@ kilnd_SOURCES += $(VOLUME_SOURCES) \
 	volumes/volfile-server.c \
 	volumes/volfile-server.h
 
-check_PROGRAMS += volumes/test-volumes volumes/test-quota-rows volumes/cluster/test-host-proof
+check_PROGRAMS += volumes/test-volumes volumes/test-volume-texts volumes/test-quota-rows volumes/cluster/test-host-proof
 volumes_cluster_test_host_proof_SOURCES = volumes/cluster/test-host-proof.c volumes/cluster/host-proof.c volumes/problem.c
 volumes_cluster_test_host_proof_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_quota_rows_SOURCES = volumes/test-quota-rows.c volumes/quota-rows.c
 volumes_test_quota_rows_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
+volumes_test_volume_texts_SOURCES = volumes/test-volume-texts.c $(VOLUME_STATE_SOURCES)
+volumes_test_volume_texts_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 volumes_test_volumes_SOURCES = volumes/test-volumes.c $(VOLUME_SOURCES) bricks/bricks.c glusterfsd/brick-types.c
 volumes_test_volumes_LDADD = $(TEST_LIBS) $(JANSSON_LIBS)
 # Calls that change a disk, so that a test can end the process before each.
