@@ -42,9 +42,12 @@ noinst_PROGRAMS += rpc/transport/bench-transport
 rpc_transport_bench_transport_SOURCES = rpc/transport/bench-transport.c
 rpc_transport_bench_transport_LDADD = $(TEST_LIBS)
 
-check_PROGRAMS += rpc/transport/test-tls
-rpc_transport_test_tls_SOURCES = rpc/transport/test-tls.c rpc/transport/test-echo.c rpc/transport/test-echo.h
+TEST_TLS_SERVER = rpc/transport/test-tls-server.h rpc/transport/test-echo.c rpc/transport/test-echo.h
+check_PROGRAMS += rpc/transport/test-tls rpc/transport/test-tls-dial
+rpc_transport_test_tls_SOURCES = rpc/transport/test-tls.c $(TEST_TLS_SERVER)
 rpc_transport_test_tls_LDADD = $(TEST_LIBS)
+rpc_transport_test_tls_dial_SOURCES = rpc/transport/test-tls-dial.c $(TEST_TLS_SERVER)
+rpc_transport_test_tls_dial_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += rpc/transport/test-saved
 rpc_transport_test_saved_SOURCES = rpc/transport/test-saved.c rpc/transport/test-echo.c rpc/transport/test-echo.h
