@@ -77,7 +77,7 @@ xlators_storage_posix_xattr_test_xattr_rules_LDADD = $(TEST_LIBS)
 check_PROGRAMS += xlators/storage/posix/test-posix-data
 xlators_storage_posix_test_posix_data_SOURCES = xlators/storage/posix/test-posix-data.c
 xlators_storage_posix_test_posix_data_LDADD = $(TEST_LIBS)
-xlators_storage_posix_test_posix_data_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate64 -Wl,--wrap=pwritev64
+xlators_storage_posix_test_posix_data_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate64 -Wl,--wrap=pwritev64 -Wl,--wrap=sync_file_range
 
 check_PROGRAMS += xlators/storage/posix/xattr/test-xattrop
 xlators_storage_posix_xattr_test_xattrop_SOURCES = xlators/storage/posix/xattr/test-xattrop.c

@@ -346,6 +346,46 @@ START_TEST(fallocate_zerofill_discard_and_seek_change_and_find_ranges)
 }
 END_TEST
 
+/* ---- the writes of a heal -------------------------------------------------------------------- */
+
+static off64_t writeback_end; /* of the latest sync_file_range(); 0: none */
+
+int __real_sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags);
+int __wrap_sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags);
+
+int
+__wrap_sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags)
+{
+    writeback_end = offset + bytes;
+    return __real_sync_file_range(fd, offset, bytes, flags);
+}
+
+START_TEST(a_large_write_of_a_healer_goes_to_the_disk_soon)
+{
+    static char bytes[64 * 1024 + 1], few[4096 + 1];
+    static const struct {
+        int32_t pid;
+        const char *text;
+        bool is_soon;
+    } cases[] = {
+        {-6, bytes, true}, {-3, bytes, true}, {-6, few, false}, {0, bytes, false}, {-4, bytes, false}};
+    struct fd *fd = brick_open(file, O_RDWR);
+    struct call_stack stk;
+
+    memset(bytes, 'b', sizeof bytes - 1);
+    memset(few, 'f', sizeof few - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_call(&stk, fd, 4096, cases[i].text);
+        stk.caller.pid = cases[i].pid;
+        writeback_end = 0;
+        ck_assert_int_eq(posix_fop_writev(&brick.xl, &stk), XL_DONE);
+        call_end(&stk);
+        ck_assert_int_eq(writeback_end, cases[i].is_soon ? 4096 + (off64_t)strlen(cases[i].text) : 0);
+    }
+    fd_unref(fd);
+}
+END_TEST
+
 /* ---- ZEROFILL where the file system has no ZERO_RANGE ---------------------------------------- */
 
 static bool has_no_zero_range;
@@ -661,6 +701,7 @@ test_suite(void)
     brick_or_skip();
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_read_returns_the_written_bytes);
+    tcase_add_test(t, a_large_write_of_a_healer_goes_to_the_disk_soon);
     tcase_add_test(t, open_modes_are_kept);
     tcase_add_test(t, open_refuses_folders_and_symlinks);
     tcase_add_test(t, a_write_reports_whether_it_appends);

@@ -8,6 +8,12 @@
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/data/data.h"
 
+enum {
+    WRITEBACK_MIN = 32 * 1024, /* bytes of a write of these: */
+    PID_OF_HEALER = -6,
+    PID_OF_REBALANCE = -3
+};
+
 /* The steps of one write, as xdata and flags request them. */
 struct write_plan {
     bool is_append_asked; /* report whether the write began at the end of the file */
@@ -142,6 +148,22 @@ sync_written(int fd, int flags)
     return err;
 }
 
+/* Has the kernel write the bytes of a heal or rebalance to the disk soon, without waiting. Otherwise the
+ * fsync at its end, or the next commit of the file system's journal, would find all of them at once, and
+ * calls of clients would wait for that. An error of the disk is met by the fsync. */
+static void
+begin_writeback(const struct call_stack *stk, const struct posix_io *io, ssize_t bytes)
+{
+    int32_t pid = stk->caller.pid;
+
+    if (!caller_is_internal(&stk->caller) || (pid != PID_OF_HEALER && pid != PID_OF_REBALANCE) ||
+        io->is_direct || bytes < WRITEBACK_MIN)
+        return;
+    worker_block_begin();
+    (void)sync_file_range(io->fd, (off_t)stk->call.offset, bytes, SYNC_FILE_RANGE_WRITE);
+    worker_block_end();
+}
+
 static int
 answer_xdata(struct call_stack *stk, const struct inode *inode, const struct write_plan *plan,
              const struct stat *pre)
@@ -197,6 +219,7 @@ posix_fop_writev(struct xlator *xl, struct call_stack *stk)
     ssize_t n = write_between_stats(&io, c, pi ? &pi->change_lock : NULL, &pre, &post);
     if (n < 0)
         return (int)n;
+    begin_writeback(stk, &io, n);
     err = sync_written(io.fd, plan.sync_flags);
     if (err == 0)
         err = posix_iatts_around(xl, stk, io.fd, io.inode, &pre, &post);
