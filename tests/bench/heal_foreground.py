@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """heal_foreground.py run FOLDER OUTPUT: reads, writes and creates 4 KiB files in FOLDER in turns, until OUTPUT.end exists,
-and adds to OUTPUT a line "time kind microseconds" for each call.
-heal_foreground.py show OUTPUT START HEAL END: prints p50 and p99 from START to HEAL, without a heal, and from HEAL to END."""
+and adds to OUTPUT a line "time kind microseconds" for each call. Fails in the end if calls have failed.
+heal_foreground.py show OUTPUT START HEAL END: prints p50 and p99 from START to HEAL, without a heal or rebalance, and from HEAL to END."""
+import contextlib
 import os
 import random
 import sys
@@ -35,15 +36,22 @@ def run(folder, output):
         with open(f"{folder}/{i}", "wb") as file:
             file.write(os.urandom(4096))
     turn = 0
+    errors = []
     with open(output, "w", encoding="ascii", buffering=1) as lines:
         while not os.path.exists(f"{output}.end"):
             for call in (read, write, create):
                 started = time.time()
-                call(folder, turn)
-                lines.write(f"{started:.6f} {call.__name__} {(time.time() - started) * 1e6:.0f}\n")
+                try:
+                    call(folder, turn)
+                    lines.write(f"{started:.6f} {call.__name__} {(time.time() - started) * 1e6:.0f}\n")
+                except OSError as error:
+                    errors.append(f"{call.__name__}: {error}")
                 time.sleep(PAUSE)
-            os.unlink(f"{folder}/new-{turn}")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/new-{turn}")
             turn += 1
+    if errors:
+        sys.exit(f"{len(errors)} calls failed, the first: {errors[0]}")
 
 
 def percentile(values, share):
@@ -60,7 +68,7 @@ def show(output, start, heal, end):
             sys.exit(f"no {kind} in one of the two times")
         ratio = percentile(busy, 0.99) / percentile(rest, 0.99)
         print(f"       foreground {kind:6}  p50 / p99 in us: at rest {percentile(rest, 0.5):6} / {percentile(rest, 0.99):7}"
-              f"   healing {percentile(busy, 0.5):6} / {percentile(busy, 0.99):7}   p99 x {ratio:.2f}   {len(busy)} calls")
+              f"   busy {percentile(busy, 0.5):6} / {percentile(busy, 0.99):7}   p99 x {ratio:.2f}   {len(busy)} calls")
 
 
 if sys.argv[1] == "run":
