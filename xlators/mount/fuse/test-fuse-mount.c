@@ -524,6 +524,36 @@ START_TEST(a_lookup_caches_the_attributes_of_a_known_folder)
 }
 END_TEST
 
+static bool has_time;
+
+/* The brick is told the time of an OPENDIR, which may become the folder's access time (features/utime). */
+static void
+add_time_to_opendir(struct call_stack *stk, int *ret)
+{
+    (void)ret;
+    stk->caller.time_flags = stk->call.fop == FOP_opendir && has_time;
+}
+
+START_TEST(an_opendir_with_a_time_drops_the_cached_attributes)
+{
+    uint64_t dir, fh;
+
+    kernel_clear();
+    kernel_begin("");
+    kernel.lie = add_time_to_opendir;
+    (void)store_make(0, "/d", S_IFDIR | 0755, 5, NULL);
+    must(kernel_lookup(FUSE_ROOT_ID, "d", &dir) == 0);
+    must(calls_of_getattr(dir) == 1);
+    for (int i = 0; i < 2; i++) {
+        has_time = i;
+        must(kernel_open(FUSE_OPENDIR, dir, O_RDONLY, &fh) == 0);
+        must(kernel_release(FUSE_RELEASEDIR, dir, fh) == 0);
+        must(calls_of_getattr(dir) == has_time);
+    }
+    kernel_end();
+}
+END_TEST
+
 static int64_t pre_time, post_time;
 static uint32_t post_nsec;
 
@@ -669,6 +699,7 @@ test_suite(void)
         a_mount_point_of_another_file_system_is_not_unmounted,
         a_missing_name_is_cached_for_the_negative_timeout,
         a_lookup_caches_the_attributes_of_a_known_folder,
+        an_opendir_with_a_time_drops_the_cached_attributes,
         of_two_changes_of_a_folder_the_later_time_remains,
         a_layer_without_a_mount_has_no_state,
     };
