@@ -303,9 +303,9 @@ lacks_e(struct store *s)
     return !store_find(s, "/e");
 }
 
-/* As cluster/distribute calls after it has locked the name. */
+/* As features/shard and cluster/distribute call: with the object behind the name. */
 static void
-fill_known_folder(struct call_stack *stk)
+fill_known_object(struct call_stack *stk)
 {
     fill_name(stk);
     stk->call.loc.inode = inode_of(path_a);
@@ -315,7 +315,24 @@ static int
 act_rmdir_known(void)
 {
     path_a = "/e";
-    return scene_call(FOP_rmdir, fill_known_folder, 0);
+    return scene_call(FOP_rmdir, fill_known_object, 0);
+}
+
+/* The mount has just written the file and set an xattr, and still has the locks of both changes. */
+static void
+change_h(void)
+{
+    open_file("/h", O_RDWR);
+    must(act_write("TWO", 0) == 3);
+    path_a = "/h";
+    must(scene_call(FOP_setxattr, fill_warm, 0) == 0);
+}
+
+static int
+act_unlink_known(void)
+{
+    path_a = "/h2";
+    return scene_call(FOP_unlink, fill_known_object, 0);
 }
 
 /* The mount has found the folder behind the path under the name e, which it removes then. */
@@ -573,6 +590,7 @@ const struct replica_change replica_changes[REPLICA_CHANGES] = {
     {"setxattr", NULL, act_setxattr, has_xattr, CHANGE_METADATA, "/f", NULL},
     {"setxattr of a folder", NULL, act_setxattr_folder, has_xattr_folder, CHANGE_METADATA, "/d", NULL},
     {"removexattr", set_old_xattr, act_removexattr, lacks_xattr, CHANGE_METADATA, "/f", NULL},
+    {"unlink by the written file", change_h, act_unlink_known, lacks_h2, CHANGE_ENTRY, "/", NULL},
     {"rmdir by the folder", NULL, act_rmdir_known, lacks_e, CHANGE_ENTRY, "/", NULL},
     {"rmdir of a known name", look_up_right_folder, act_rmdir, lacks_e, CHANGE_ENTRY, "/", NULL},
     {"rmdir of a name that leads elsewhere", look_up_former_folder, act_rmdir, lacks_e, CHANGE_ENTRY, "/",

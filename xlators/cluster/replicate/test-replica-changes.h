@@ -7,7 +7,7 @@
 #include "xlators/cluster/replicate/changelog.h"
 #include "xlators/cluster/test-children.h"
 
-enum { REPLICA_SHAPES = 3, REPLICA_CHANGES = 27 };
+enum { REPLICA_SHAPES = 3, REPLICA_CHANGES = 28 };
 
 extern const struct replica_shape {
     const char *name;

@@ -210,17 +210,23 @@ lose_second_child(void)
     scene_child_down(1);
 }
 
+static bool
+is_dirty_on(unsigned i, const char *path)
+{
+    struct stored_object *o = store_find(&scene.store[i], path);
+    const struct stored_xattr *x = o ? store_xattr(o, "trusted.afr.dirty") : NULL;
+    struct changelog dirty = {{0}};
+
+    if (x)
+        changelog_get(&dirty, x->bytes, x->len);
+    return dirty.count[CHANGE_DATA];
+}
+
 static void
 find_dirty_copies(const struct replica_change *c)
 {
     for (unsigned i = 0; i < scene.count; i++) {
-        struct stored_object *o = store_find(&scene.store[i], c->marked);
-        const struct stored_xattr *x = o ? store_xattr(o, "trusted.afr.dirty") : NULL;
-        struct changelog dirty = {{0}};
-
-        if (x)
-            changelog_get(&dirty, x->bytes, x->len);
-        if (dirty.count[CHANGE_DATA])
+        if (is_dirty_on(i, c->marked))
             finding_add("%s is dirty on c%u", c->marked, i);
     }
 }
@@ -250,6 +256,49 @@ START_TEST(a_lone_copy_is_never_dirty)
 }
 END_TEST
 
+/* ---- a file that was just written is removed ------------------------------------------------- */
+
+static unsigned unlinks;
+
+static void
+expect_clear_marks(unsigned i, struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop != FOP_unlink || *ret < 0)
+        return;
+    unlinks++;
+    if (is_dirty_on(i, "/h"))
+        finding_add("the name goes while the file is dirty on c%u", i);
+}
+
+static void
+expect_dirty_file(void)
+{
+    for (unsigned i = 0; i < scene.count; i++)
+        must(is_dirty_on(i, "/h"));
+    scene.lie = expect_clear_marks;
+}
+
+/* After the last name, no call would reach the file to clear its marks. */
+START_TEST(the_marks_of_a_removed_file_are_cleared_first)
+{
+    static const struct replica_variant v = {.before_act = expect_dirty_file};
+    const struct replica_change *c = &replica_changes[24];
+
+    must(strcmp(c->name, "unlink by the written file") == 0);
+    findings = 0;
+    for (size_t s = 0; s < REPLICA_SHAPES; s++) {
+        unlinks = 0;
+        snprintf(run_text, sizeof run_text, "%s, %s", replica_shapes[s].name, c->name);
+        int ret = replica_change_run(&replica_shapes[s], c, &v, NULL, 0);
+
+        ck_assert(ret == 0 && unlinks == replica_shapes[s].count);
+        scene.lie = NULL;
+        replica_change_finish(&replica_shapes[s], c, ret);
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -258,6 +307,7 @@ test_suite(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_lone_copy_is_never_dirty, 0, REPLICA_CHANGES);
+    tcase_add_test(t, the_marks_of_a_removed_file_are_cleared_first);
     tcase_add_loop_test(t, one_fault_loses_no_change, 0, REPLICA_CHANGES);
     suite_add_tcase(s, t);
     t = tcase_create("two");
