@@ -183,6 +183,8 @@ compare_folder(struct replicate *r, const struct gfid *gfid)
     h.names = name_sets_new(r->count);
     int err = h.names ? heal_entries(&h) : -ENOMEM;
 
+    if (err && h.gone != r->all)
+        (void)heal_look(&h, CHANGE_ENTRY); /* a lock on a folder that has gone fails, too: is it gone? */
     if (err && h.gone == r->all)
         err = 0;
     name_sets_free(h.names);
@@ -240,7 +242,7 @@ dead_folders_compare(struct xlator *xl)
     struct dead_notes notes[REPLICAS_MAX] = {0};
     unsigned done = 0, left = 0;
     struct heal h;
-    int err = 0;
+    int err = 0, last = 0;
 
     heal_begin(&h, r, root);
     for_each_child (i, r->all)
@@ -251,8 +253,11 @@ dead_folders_compare(struct xlator *xl)
 
             if (gfid_is_null(&gfid) || heal_must_stop(&h))
                 continue;
-            if (compare_folder(r, &gfid)) {
+            int failed = compare_folder(r, &gfid);
+
+            if (failed) {
                 left++;
+                last = failed;
                 continue;
             }
             done++;
@@ -262,8 +267,8 @@ dead_folders_compare(struct xlator *xl)
     }
     if (done || left)
         log_event(LOG_INFO, r->xl, "replicate-dead-folders",
-                  "compared the names of %u folders that a client was changing when it died; %u wait", done,
-                  left);
+                  "compared the names of %u folders that a client was changing when it died; %u wait%s%s",
+                  done, left, last ? ": " : "", last ? strerror(-last) : "");
     for_each_child(i, r->all) free(notes[i].note);
     schedule_again(r, left > 0);
     heal_end(&h);

@@ -435,6 +435,21 @@ START_TEST(a_folder_that_a_copy_lacks_keeps_its_notes)
 }
 END_TEST
 
+/* The bricks refuse a lock on a folder that all have removed since. */
+START_TEST(notes_of_a_folder_that_is_gone_are_removed)
+{
+    static const struct gfid gone = {.b = {[0] = 0x99, [15] = 0x11}};
+
+    replica_volume_make(&replica_shapes[1]);
+    for (unsigned i = 0; i < scene.count; i += 2)
+        note_folder(i, &gone);
+    mount_begin(&replica_shapes[1]);
+    compare_now(~0u);
+    ck_assert(!notes_left());
+    mount_end();
+}
+END_TEST
+
 /* ---- wrong notes ----------------------------------------------------------------------------- */
 
 static const void *wrong_bytes;
@@ -562,6 +577,7 @@ test_suite(void)
         bricks_that_keep_no_notes_are_not_asked,
         a_note_that_was_renewed_meanwhile_stays,
         a_folder_that_a_copy_lacks_keeps_its_notes,
+        notes_of_a_folder_that_is_gone_are_removed,
         wrong_notes_are_ignored,
         names_that_all_children_list_are_known_in_large_folders,
         a_set_without_memory_keeps_its_names,
