@@ -54,9 +54,17 @@ xlators_cluster_distribute_test_distribute_all_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_all_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/distribute/test-distribute-states
-xlators_cluster_distribute_test_distribute_states_SOURCES = xlators/cluster/distribute/test-distribute-states.c $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_states_SOURCES = xlators/cluster/distribute/test-distribute-states.c \
+	xlators/cluster/distribute/test-distribute-calls.h $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_states_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_states_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/distribute/test-distribute-subvolumes
+xlators_cluster_distribute_test_distribute_subvolumes_SOURCES = \
+	xlators/cluster/distribute/test-distribute-subvolumes.c \
+	xlators/cluster/distribute/test-distribute-calls.h $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_subvolumes_LDFLAGS = $(WRAP_FOR_STARVING)
+xlators_cluster_distribute_test_distribute_subvolumes_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/distribute/test-distribute-rebalance
 xlators_cluster_distribute_test_distribute_rebalance_SOURCES = xlators/cluster/distribute/test-distribute-rebalance.c $(TEST_STARVING)
