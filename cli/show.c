@@ -618,6 +618,9 @@ print_rebalance(const json_t *answer)
     size_t i;
 
     printf("Rebalance of %s (%s): %s\n", text(answer, "name"), kind, text(answer, "state"));
+    if (*text(look, "waits_for"))
+        printf("Waits for a client that is not connected to all sets of bricks: %s\n",
+               text(look, "waits_for"));
     json_array_foreach(json_object_get(answer, "leaving"), i, brick)
         printf("Leaving brick: %s\n", said(brick));
     if (!look)

@@ -42,12 +42,12 @@ static const char *const state_words[] = {[REBALANCE_WAITS] = "waiting",
 static json_t *
 describe_rebalance(const struct rebalance_look *l)
 {
-    return json_pack("{ss sI sI sI sI sI sI sI sI sI sI ss ss}", "state", state_words[l->state], "folders",
+    return json_pack("{ss sI sI sI sI sI sI sI sI sI sI ss ss ss}", "state", state_words[l->state], "folders",
                      (json_int_t)l->folders, "looked", (json_int_t)l->looked, "moved", (json_int_t)l->moved,
                      "bytes", (json_int_t)l->bytes, "skipped", (json_int_t)l->skipped, "failed",
                      (json_int_t)l->failed, "expected", (json_int_t)l->expected, "started",
                      (json_int_t)l->started, "ended", (json_int_t)l->ended, "seconds", (json_int_t)l->seconds,
-                     "current", l->current, "reason", l->reason);
+                     "current", l->current, "reason", l->reason, "waits_for", l->waits_for);
 }
 
 static json_t *

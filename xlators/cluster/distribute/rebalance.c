@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event/timer.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/migrate.h"
 
 enum { LIST_BYTES = 128 * 1024, SMALL_LIST_BYTES = 16 * 1024 }; /* small: beside clients */
 enum { POLL_MS = 200, BUSY_ROUNDS = 3, FOLDER_ROUNDS = 20, SETTLE_MS = 1000 };
+/* CLIENTS_MS: between two looks at the clients; CHANGING_MS: for the last calls in an old graph. */
+enum { CLIENTS_MS = 1000, CHANGING_MS = 10000 };
+
+#define MS UINT64_C(1000000)
 
 struct rebalancer {
     struct graph *graph;
@@ -23,6 +28,8 @@ struct rebalancer {
     struct heal_throttle throttle;
     atomic_bool stops;
     _Atomic uint64_t bytes, looked, moved, skipped, failed;
+    /* Times of the walk, 0: none: the latest look at the clients; the first look at a changing client. */
+    uint64_t clients_ns, changing_ns;
 
     pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t over;
@@ -511,6 +518,70 @@ wait_for_children(struct rebalancer *r)
     return !walk_must_stop(r);
 }
 
+static void
+set_waits_for(struct rebalancer *r, const char *who)
+{
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->look.waits_for, sizeof r->look.waits_for, "%s", who);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static int
+find_old_client_now(struct rebalancer *r, char *who, size_t size)
+{
+    struct op o;
+    int ret = walk_op_begin(r, &o);
+
+    if (ret)
+        return ret;
+    ret = clients_find_old(&o, who, size);
+    walk_op_end(&o);
+    return ret;
+}
+
+static void
+note_old_client(struct rebalancer *r, const char *who)
+{
+    if (r->look.state != REBALANCE_WAITS) /* only the walk changes the state */
+        log_event(LOG_WARNING, r->d->xl, "rebalance-old-client",
+                  "the rebalance waits for %s, which is not connected to all subvolumes", who);
+    set_waits_for(r, who);
+    set_state(r, REBALANCE_WAITS);
+}
+
+/* Returns whether the walk may go on: no client works with an old list of bricks (clients.c). */
+static bool
+may_walk_beside_clients(struct rebalancer *r)
+{
+    char who[sizeof r->look.waits_for];
+    int found = find_old_client_now(r, who, sizeof who);
+    uint64_t now = clock_mono_ns();
+
+    if (found != CLIENT_CHANGES)
+        r->changing_ns = 0;
+    else if (!r->changing_ns)
+        r->changing_ns = now;
+    if (found == CLIENTS_NEW || (found == CLIENT_CHANGES && now - r->changing_ns >= CHANGING_MS * MS))
+        return true;
+    if (found > 0) /* else there was no memory for the look */
+        note_old_client(r, who);
+    return false;
+}
+
+/* Returns false if the walk must stop. */
+static bool
+wait_for_clients(struct rebalancer *r)
+{
+    if (r->clients_ns && clock_mono_ns() - r->clients_ns < CLIENTS_MS * MS)
+        return true;
+    while (!walk_must_stop(r) && !may_walk_beside_clients(r))
+        coro_pause(POLL_MS);
+    r->clients_ns = clock_mono_ns();
+    set_waits_for(r, "");
+    set_state(r, REBALANCE_RUNS);
+    return !walk_must_stop(r);
+}
+
 /* A folder that fails while a subvolume is down is handled again when all are up. */
 static void
 rebalance_walk_folder(struct rebalancer *r, const struct waiting_folder *f, struct folder_stack *stack)
@@ -518,7 +589,7 @@ rebalance_walk_folder(struct rebalancer *r, const struct waiting_folder *f, stru
     int err = -ENOTCONN;
 
     set_current(r, f->inode);
-    for (unsigned n = 0; n < FOLDER_ROUNDS && err && wait_for_children(r); n++) {
+    for (unsigned n = 0; n < FOLDER_ROUNDS && err && wait_for_children(r) && wait_for_clients(r); n++) {
         if (n > 0)
             coro_pause(POLL_MS);
         err = walk_folder_once(r, f, stack);

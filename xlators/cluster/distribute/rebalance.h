@@ -11,8 +11,9 @@
  * client lists a folder by the hashed subvolume of its name.
  *
  * The walk waits until all subvolumes are up, also when one goes down meanwhile; then it does the folder
- * again. The walk keeps nothing on disk: a walk after the death of the process finds what there is left to
- * do, and passes quickly over the rest.
+ * again. The walk also waits until no client works with an old list of bricks (clients.c), before the first
+ * folder and, once a second, before others. The walk keeps nothing on disk: a walk after the death of the
+ * process finds what there is left to do, and passes quickly over the rest.
  *
  * While clients work, a rebalancer that gives way (heal-throttle.h) handles one entry, part of a list or
  * block of a file after the other. It still begins 1000 / GAP_MAX_MS of them in a second, so that the walk
@@ -31,7 +32,7 @@ struct rebalancer;
 
 enum rebalance_kind { REBALANCE_LAYOUTS, REBALANCE_FILES, REBALANCE_DRAIN };
 enum rebalance_state {
-    REBALANCE_WAITS, /* for subvolumes */
+    REBALANCE_WAITS, /* for subvolumes or clients */
     REBALANCE_RUNS,
     REBALANCE_COMPLETED,
     REBALANCE_STOPPED,
@@ -48,6 +49,7 @@ struct rebalance_look {
     unsigned seconds; /* the duration so far */
     char current[256]; /* path of the folder being handled */
     char reason[256];  /* the latest reason for a skip or a failure; "": none */
+    char waits_for[256]; /* the process that works with an old list of bricks; "": none */
 };
 
 /* Makes a rebalancer for the layer cluster/distribute, before graph_start(). `width`: files moved at a time.

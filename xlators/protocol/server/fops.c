@@ -206,12 +206,25 @@ fop_fail(struct rpc_request *req, int err)
     server_fop_done(&req->stk);
 }
 
+static void
+answer_roll(struct rpc_request *req)
+{
+    int err = roll_answer(&req->stk);
+
+    if (err)
+        fop_fail(req, err);
+    else
+        server_fop_done(&req->stk);
+}
+
 /* Continues when the caller's groups are known. */
 static void
 fop_enter(struct rpc_request *req)
 {
     if (req->stk.call.fop == FOP_release || req->stk.call.fop == FOP_releasedir)
         release_fd(req);
+    else if (roll_is_asked(&req->stk))
+        answer_roll(req);
     else
         resolve_and_wind(req);
 }

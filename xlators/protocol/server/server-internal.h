@@ -89,6 +89,10 @@ const char *server_tls_mismatch(const struct graph *g, const struct conn *c);
 /* server.c: a connection of an earlier program (rpc/transport/saved.h), served by this process's listener. */
 struct conn *server_restore_conn(struct parcel *from);
 
+/* roll.c: whether a process of the volume asks for the brick's clients, and the answer: 0 or -errno. */
+bool roll_is_asked(const struct call_stack *stk);
+int roll_answer(struct call_stack *stk);
+
 /* volspec.c: the procedure GETSPEC. */
 void volspec_getspec(struct rpc_request *req);
 
