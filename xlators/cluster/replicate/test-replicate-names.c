@@ -447,6 +447,34 @@ START_TEST(a_parked_object_that_a_copy_has_removed_goes)
 }
 END_TEST
 
+/* c1 was away when the folder and its file were removed. */
+START_TEST(a_full_folder_stays_while_no_hidden_folder_is_allowed)
+{
+    scene_clear(2, false);
+    (void)store_make(1, "/n", S_IFDIR | 0755, F, NULL);
+    (void)store_make(1, "/n/x", S_IFREG | 0644, INSIDE, "x");
+    replica_accuse("/", 0, 1, CHANGE_ENTRY);
+    scene_begin(&cluster_replicate_xlator, " option entry-self-heal on\n option use-anonymous-inode no\n");
+    for (int n = 0; n < 3; n++) {
+        scene_lookup_all();
+        scene_run(5000);
+    }
+    ck_assert_msg(store_find(&scene.store[1], "/n/x"), "the contents went without a look at them");
+    ck_assert_msg(counters_left(), "no counter leads the next healer to the folder");
+    ck_assert(!store_locks());
+    scene_end();
+    replicas_begin("");
+    for (int n = 0; n < 3; n++) {
+        scene_lookup_all();
+        scene_run(5000);
+    }
+    ck_assert_ptr_null(store_find(&scene.store[1], "/n"));
+    ck_assert_ptr_null(copies_difference());
+    ck_assert_ptr_null(counters_left());
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -460,6 +488,7 @@ test_suite(void)
     tcase_add_test(t, a_lookup_in_the_hidden_folder_moves_no_object);
     tcase_add_test(t, an_object_that_is_parked_everywhere_is_kept);
     tcase_add_test(t, a_parked_object_that_a_copy_has_removed_goes);
+    tcase_add_test(t, a_full_folder_stays_while_no_hidden_folder_is_allowed);
     suite_add_tcase(s, t);
     return s;
 }
