@@ -568,8 +568,12 @@ scene_begin_at(const struct xlator_type *type, const char *options, bool is_top)
     scene.is_cut = false;
     scene_arm(NULL, 0);
     must(graph_start(scene.graph) == 0);
-    for (unsigned i = 0; i < scene.count; i++)
-        scene_child_up(i);
+    for (unsigned i = 0; i < scene.count; i++) {
+        if (scene.stays_down & 1u << i)
+            xlator_tell_parent(scene.child[i], CHILD_DOWN);
+        else
+            scene_child_up(i);
+    }
     scene_run(0);
 }
 

@@ -94,6 +94,7 @@ struct scene {
     struct xlator *child[CHILDREN_MAX];
     struct store store[CHILDREN_MAX];
     bool is_up[CHILDREN_MAX], is_cut; /* is_cut: the mount is dead */
+    unsigned stays_down;              /* bits of children that the next scene_begin() leaves down */
     bool answers_early;               /* the children of the next graph answer changes before they are done */
     bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
     uint64_t scale; /* bytes of a file that a stored byte stands for, for files of many blocks; 0: one */

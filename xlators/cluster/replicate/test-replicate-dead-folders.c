@@ -9,7 +9,8 @@
  *      object
  *      no lock is left
  *
- * Also folders that must wait, notes that change meanwhile, wrong notes, and the sets of names. */
+ * Also folders that must wait, notes that change meanwhile, wrong notes, the sets of names, and the mark of a
+ * whole folder while a child is away that the mount has never met. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -450,6 +451,63 @@ START_TEST(notes_of_a_folder_that_is_gone_are_removed)
 }
 END_TEST
 
+/* ---- a child that the mount has never met ---------------------------------------------------- */
+
+static const char *new_name;
+
+static void
+fill_new_name(struct call_stack *stk)
+{
+    static uint8_t number = 60;
+    struct gfid gfid = {.b = {0xcc, [15] = number++}};
+
+    stk->call.loc = (struct loc){.parent = replica_inode("/d"), .name = new_name};
+    stk->call.mode = S_IFREG | 0644;
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
+}
+
+static int
+make_name(const char *name)
+{
+    new_name = name;
+    return scene_call(FOP_mknod, fill_new_name, 0);
+}
+
+/* Returns whether c0 accuses c1 of so many missed changes of names in /d, and of the whole folder. */
+static bool
+has_marks(unsigned names, unsigned whole)
+{
+    const struct stored_xattr *x = store_xattr(store_find(&scene.store[0], "/d"), "trusted.afr.c1");
+    struct changelog c;
+
+    changelog_get(&c, x ? x->bytes : NULL, x ? x->len : 0);
+    return c.count[CHANGE_ENTRY] == names && c.count[CHANGE_DATA] == whole;
+}
+
+/* The mount before may have died in a change of any name, so the first mark tells healers to compare all. */
+START_TEST(the_first_change_without_an_unknown_child_marks_the_whole_folder)
+{
+    volume_with_difference();
+    memset(note_counts, 0, sizeof note_counts); /* as bricks that keep no notes */
+    scene.stays_down = CHILD(1);
+    mount_begin(&replica_shapes[1]);
+    ck_assert_int_eq(make_name("x"), -EEXIST);
+    ck_assert_msg(has_marks(1, 1), "the mark stays though the change was refused");
+    ck_assert_int_eq(make_name("n"), 0);
+    ck_assert_msg(has_marks(2, 1), "the folder is marked once");
+    scene_child_up(1);
+    scene_lookup_all();
+    scene_run(5000);
+    ck_assert(is_healed() && store_find(&scene.store[1], "/d/n"));
+    ck_assert_ptr_null(counters_left());
+    scene_child_down(1);
+    ck_assert_int_eq(make_name("n2"), 0);
+    ck_assert_msg(has_marks(1, 0), "the child was up meanwhile, and this mount has lived since");
+    scene_child_up(1);
+    mount_end();
+}
+END_TEST
+
 /* ---- wrong notes ----------------------------------------------------------------------------- */
 
 static const void *wrong_bytes;
@@ -578,6 +636,7 @@ test_suite(void)
         a_note_that_was_renewed_meanwhile_stays,
         a_folder_that_a_copy_lacks_keeps_its_notes,
         notes_of_a_folder_that_is_gone_are_removed,
+        the_first_change_without_an_unknown_child_marks_the_whole_folder,
         wrong_notes_are_ignored,
         names_that_all_children_list_are_known_in_large_folders,
         a_set_without_memory_keeps_its_names,
