@@ -203,6 +203,7 @@ struct glfs_fd {
     struct cds_list_head in_files; /* of the volume, under its lock */
     struct fd *fd;                 /* a reference; NULL: the volume was closed before the file */
     char *path;    /* directory: absolute, for fchdir; NULL: file */
+    bool appends;  /* opened with O_APPEND: the fd of a sharded file does not have the flag */
     /* the owner of locks; written while the program makes no other call of the file. len 0: the default */
     uint8_t owner[LK_OWNER_MAX];
     uint32_t owner_len;

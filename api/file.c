@@ -176,7 +176,9 @@ open_path(struct glfs *fs, struct open_request *q)
     if (request_run(&q->r, fs, open_file_go) < 0)
         return NULL;
     struct glfs_fd *f = api_file_new(fs, q->fd, NULL);
-    if (!f) {
+    if (f) {
+        f->appends = q->flags & O_APPEND;
+    } else {
         request_run(&q->r, fs, drop_fd_go);
         errno = ENOMEM;
     }
@@ -217,6 +219,8 @@ glfs_dup(struct glfs_fd *fd)
         errno = EBADF;
     else if (!f)
         fd_unref(fd->fd); /* never the last one */
+    if (f)
+        f->appends = fd->appends;
     return f;
 }
 

@@ -135,7 +135,7 @@ write_part(struct io_request *q, uint64_t offset, size_t bytes, struct io_cursor
     stk->call.payload_iobuf = buf;
     stk->call.payload_bytes = stk->call.size = bytes;
     stk->call.offset = offset;
-    stk->call.flags = q->fd->fd->flags;
+    stk->call.flags = q->fd->fd->flags | (q->fd->appends ? O_APPEND : 0);
     int ret = request_wind(&q->r, stk);
 
     if (ret >= 0)
@@ -274,8 +274,7 @@ transfer_at_position(struct glfs_fd *fd, enum fop fop, const struct iovec *iov, 
     ssize_t n = transfer_at(fd, fop, iov, count, fd->offset, NULL, &after);
 
     if (n > 0)
-        fd->offset = fop == FOP_writev && fd->fd->flags & O_APPEND && after.mode ? (off_t)after.size
-                                                                                 : fd->offset + n;
+        fd->offset = fop == FOP_writev && fd->appends && after.mode ? (off_t)after.size : fd->offset + n;
     pthread_mutex_unlock(&fd->position);
     return n;
 }
