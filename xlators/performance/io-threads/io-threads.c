@@ -109,6 +109,16 @@ note_client_call(void)
         atomic_store_explicit(&client_call_ticks, now, memory_order_relaxed);
 }
 
+/* Mounts that are exempt from root-squash are PID_NO_ROOT_SQUASH. As this pid, distribute also looks at
+ * layouts and makes link files, for a rebalance, too. It asks for the free space on its own. */
+static bool
+is_work_of_client(const struct call_stack *stk)
+{
+    if (stk->caller.pid == PID_NO_ROOT_SQUASH)
+        return stk->call.fop == FOP_readv || stk->call.fop == FOP_writev;
+    return !caller_is_internal(&stk->caller) && stk->call.fop != FOP_statfs;
+}
+
 static xl_verdict
 answer_client_call_age(struct call_stack *stk)
 {
@@ -344,7 +354,7 @@ iot_any(struct xlator *xl, struct call_stack *stk)
 
     if (p == PRIORITY_NONE)
         return XL_PASS;
-    if (is_of_client(stk))
+    if (is_work_of_client(stk))
         note_client_call();
     f = frame_push(stk, xl, iot_left);
     if (!f)
