@@ -260,22 +260,78 @@ hide_reserved(struct op *op)
     }
 }
 
+/* Asks all children whether an object of theirs waits for a heal. Returns whether none does. */
+static bool
+ask_whether_nothing_pends(struct op *op)
+{
+    struct fan f;
+
+    fan_begin(&f);
+    for_each_child (i, op->r->all) {
+        struct call_stack *stk = op_call(op, FOP_lookup, i);
+        struct dict *d = stk ? call_xdata(stk) : NULL;
+
+        if (stk && (!d || dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count"))) {
+            call_stack_free(stk);
+            stk = NULL;
+        }
+        fan_wind(&f, op, i, stk);
+    }
+    fan_wait(&f);
+    bool is = f.good == op->r->all;
+    for_each_child (i, f.good) {
+        int64_t pending = 0;
+
+        (void)dict_get_int(f.stk[i]->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
+        is &= pending == 0;
+    }
+    fan_end(&f);
+    return is;
+}
+
+/* Returns whether no object waits for a heal. The brick that lists cannot tell: if it was away, the others
+ * accuse its copies. An answer holds for a second of one generation: bits 1 to 16 of r->pending are the
+ * generation, the bits above them the second, and bit 0 is the answer. */
+static bool
+nothing_pends(struct op *op)
+{
+    struct replicate *r = op->r;
+    uint64_t second = clock_mono_ns() / 1000000000;
+    uint64_t key = (second << 17) | ((atomic_load(&r->generation) & 0xffffu) << 1);
+    uint64_t known = atomic_load(&r->pending);
+
+    if ((known & ~1ull) != key || !known) {
+        known = key | (ask_whether_nothing_pends(op) ? 1 : 0);
+        atomic_store(&r->pending, known);
+    }
+    return known & 1;
+}
+
+/* True if all attributes of the child's list are right. */
+static bool
+list_is_right(struct op *op, unsigned child)
+{
+    const struct replicate *r = op->r;
+    int64_t pending = 0;
+
+    (void)dict_get_int(op->stk->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
+    return !pending && atomic_load(&r->up) == r->all && (int)child != r->arbiter && nothing_pends(op);
+}
+
 /* Clears attributes that this child may have wrong; a client that needs them looks the name up. The mode
  * stays, because distribute recognizes folders, which all subvolumes have, and linkto files by the mode. */
 static void
 drop_doubtful(struct op *op, unsigned child)
 {
-    struct replicate *r = op->r;
-    int64_t pending = 0;
+    struct dirent_entry *entries = op->stk->reply.entries;
 
-    (void)dict_get_int(op->stk->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
-    bool is_whole = !pending && atomic_load(&r->up) == r->all && (int)child != r->arbiter;
-
-    for (struct dirent_entry *e = op->stk->reply.entries; e && !is_whole; e = e->next) {
-        struct inode *inode = inode_find(r->xl->graph->inodes, &e->iatt.gfid);
+    if (op->stk->call.fop != FOP_readdirp || !entries || list_is_right(op, child))
+        return;
+    for (struct dirent_entry *e = entries; e; e = e->next) {
+        struct inode *inode = inode_find(op->r->xl->graph->inodes, &e->iatt.gfid);
         struct view v;
 
-        if (!inode || !view_get(r, inode, &v) || !(v.data & v.metadata & CHILD(child)))
+        if (!inode || !view_get(op->r, inode, &v) || !(v.data & v.metadata & CHILD(child)))
             e->iatt = (struct iatt){.mode = e->iatt.mode};
         inode_unref(inode);
     }

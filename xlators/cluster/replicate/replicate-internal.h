@@ -71,6 +71,7 @@ struct replicate {
     _Atomic child_set up;
     _Atomic child_set met;   /* children that have been up since this mount began */
     atomic_uint generation;  /* incremented whenever a child comes up or goes down */
+    _Atomic uint64_t pending; /* the answer of nothing_pends(), and until when it holds (read.c) */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
     struct errand dead_folders;              /* dead-folders.c */

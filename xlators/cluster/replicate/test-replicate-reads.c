@@ -323,6 +323,22 @@ START_TEST(attributes_that_a_copy_may_have_wrong_are_not_listed)
 }
 END_TEST
 
+/* c1 was away when f was written. Its own index is empty, because only the others accuse it. */
+START_TEST(attributes_of_an_accused_copy_are_not_listed)
+{
+    scene_clear(3, false);
+    store_make_all("/f", S_IFREG | 0644, 3, "contents");
+    accuse(0, 1);
+    accuse(2, 1);
+    replicas_begin(" option data-self-heal off\n option read-subvolume c1\n");
+    scene_lookup_all();
+    must(call_on(FOP_opendir, "/") == 0);
+    must(list_from(FOP_readdirp, 0) == 1 && strcmp(scene.names, "f/") == 0);
+    ck_assert_msg(gfid_is_null(&scene.listed.gfid), "the attributes of f on c1 are listed");
+    scene_end();
+}
+END_TEST
+
 /* ---- answers of all copies ------------------------------------------------------------------- */
 
 static const char *own_text[CHILDREN_MAX]; /* the value that each child has; NULL: none */
@@ -455,6 +471,7 @@ test_suite(void)
     tcase_add_test(t, names_of_the_volume_itself_are_hidden_in_the_root);
     tcase_add_test(t, a_listing_does_not_go_on_at_another_child);
     tcase_add_test(t, attributes_that_a_copy_may_have_wrong_are_not_listed);
+    tcase_add_test(t, attributes_of_an_accused_copy_are_not_listed);
     tcase_add_test(t, notes_of_all_copies_are_joined);
     tcase_add_test(t, places_of_all_copies_are_joined);
     tcase_add_test(t, locks_of_layers_above_are_released_everywhere);
