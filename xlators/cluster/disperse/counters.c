@@ -19,7 +19,6 @@ struct ec_delta {
     bool asks; /* for version, size and configuration */
     bool has_version, has_dirty, has_size;
     uint64_t version[2], dirty[2], size; /* negative values in two's complement */
-    bool is_removed; /* after the call: the object is gone */
 };
 
 static int
@@ -112,16 +111,6 @@ mend_lengths(struct ec_op *op, struct ec_hold *h, const struct fan *info, child_
     fan_end(&f);
 }
 
-/* Remembers which versions of the object the children have: words that are not zero. */
-static void
-learn_versions(struct ec_hold *h, const uint64_t version[2])
-{
-    pthread_mutex_lock(&h->ei->lock);
-    for (unsigned w = 0; w < 2; w++)
-        h->ei->has_version[w] |= version[w] != 0;
-    pthread_mutex_unlock(&h->ei->lock);
-}
-
 /* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
 static int
 take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
@@ -145,7 +134,6 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
         }
     }
     ec_get_words(d, "trusted.ec.version", h->version);
-    learn_versions(h, h->version);
     ec_get_words(d, "trusted.ec.size", size);
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
@@ -339,33 +327,31 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
         return -EIO; /* no group of K would have the new values */
     ec_insist(&f, op, good, delta_make, x);
     child_set done = fan_done(&f);
-    x->is_removed = ec_is_gone(op->d, &f);
+    bool is_removed = ec_is_gone(op->d, &f);
     fan_end(&f);
-    if (x->is_removed)
+    if (is_removed)
         return 0; /* no counter is left to record, and children without the object are not behind */
     ec_blame(h, good & ~done);
     return children_count(done) < op->d->data ? -EIO : 0;
 }
 
 /* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
- * that is behind from the good ones, or if it may never have risen: an XATTROP that reaches some children
- * only, because the mount dies, leaves no K equal versions. While all children are good, a version without a
- * mark rises only in the last XATTROP (is_last), which sets the mark too. */
+ * that is behind from the good ones, or if it has never risen: an XATTROP that reaches some children only,
+ * because the mount dies, leaves no K equal versions. */
 static void
-take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
+take_deltas(struct ec_hold *h, struct ec_delta *x)
 {
     uint64_t step = version_step();
 
     pthread_mutex_lock(&h->ei->lock);
     bool is_whole = h->good == h->ei->d->all;
     for (unsigned w = 0; w < 2; w++) {
-        bool rises = is_whole ? !h->ei->has_version[w] : unrecorded_locked(h, w);
-        bool waits = rises && is_whole && !h->is_dirty[w] && !is_last;
+        bool rises = is_whole ? !h->has_info || !h->version[w] : unrecorded_locked(h, w);
 
-        x->version[w] = rises && !waits && h->is_unraised[w] ? step : 0;
+        x->version[w] = rises && h->is_unraised[w] ? step : 0;
         h->version[w] += x->version[w];
         h->recorded[w] |= x->version[w] ? unrecorded_locked(h, w) : 0;
-        h->is_unraised[w] &= waits;
+        h->is_unraised[w] = false;
     }
     x->size = h->size - h->stored_size;
     h->stored_size = h->size;
@@ -377,7 +363,7 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
 {
     struct ec_delta x = {.h = h};
 
-    take_deltas(h, &x, false);
+    take_deltas(h, &x);
     int err = send_delta(op, h, &x);
     pthread_mutex_lock(&h->ei->lock);
     h->post_err = h->post_err ? h->post_err : err;
@@ -386,18 +372,17 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
     return err;
 }
 
-/* Takes back the marks that the XATTROP has set with a version, unless a child failed that call: the version
- * of that child is behind, and only a mark brings the inode into the index of the others. */
+/* Sets the mark of each version that the XATTROP has just raised without a mark, if a child failed that call:
+ * the version of that child is behind, and only a mark brings the inode into the index of the others. */
 static int
-unmark_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
+mark_missed_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
 {
     struct ec_delta x = {.h = h};
 
-    if (sent->is_removed || ec_good(h) != op->d->all)
+    if (ec_good(h) == op->d->all)
         return 0;
-    learn_versions(h, sent->version);
     for (unsigned w = 0; w < 2; w++)
-        x.dirty[w] = sent->dirty[w] == 1 ? (uint64_t)-1 : 0;
+        x.dirty[w] = sent->version[w] && !sent->dirty[w] && !h->is_dirty[w];
     return send_delta(op, h, &x);
 }
 
@@ -407,16 +392,16 @@ ec_write_back_last(struct ec_op *op, struct ec_hold *h)
     bool is_whole = h->good == op->d->all && atomic_load(&op->d->up) == op->d->all && !h->is_torn;
     struct ec_delta x = {.h = h};
 
-    take_deltas(h, &x, true);
+    take_deltas(h, &x);
     for (unsigned w = 0; w < 2; w++) {
         if (is_whole)
-            x.dirty[w] = h->is_dirty[w] ? (uint64_t)-1 : x.version[w] != 0;
+            x.dirty[w] = h->is_dirty[w] ? (uint64_t)-1 : 0;
         else
             x.dirty[w] = !h->is_dirty[w] && h->has_changed[w];
     }
     int err = send_delta(op, h, &x);
-    if (!err && is_whole)
-        err = unmark_raise(op, h, &x);
+    if (!err)
+        err = mark_missed_raise(op, h, &x);
     return h->post_err ? h->post_err : err;
 }
 

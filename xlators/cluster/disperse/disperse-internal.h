@@ -245,11 +245,9 @@ struct ec_hold {
 
 /* The context of an inode. */
 struct ec_inode {
-    /* guards the hold and has_version; a leaf lock, except for the queues of timers and workers */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards the hold; a leaf lock, except for the queues of timers and workers */
     struct disperse *d;
     struct ec_hold hold;
-    bool has_version[2];    /* each child that is not behind has a version other than 0 */
     atomic_bool is_in_heal; /* a background heal runs */
 };
 

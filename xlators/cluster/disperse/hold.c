@@ -16,10 +16,8 @@
  * A version rises only after the replies have told the good children, of which K are needed: a stale child
  * whose version rose with the others' could reach the version of a good child that is away. Versions rise by
  * random steps: two children have equal versions only if both have seen the same raises. Stock clients
- * compare versions for equality only, and raise by 1. While all children are good a version rises once, so
- * that it is not that of an empty copy (0), with a mark that the next XATTROP takes back. A change of names
- * raises without a question, on stale children too: steps keep them apart, and the heal decides about each
- * name by K children.
+ * compare versions for equality only, and raise by 1. A change of names raises without a question, on stale
+ * children too: steps keep them apart, and the heal decides about each name by K children.
  *
  * Users whose ranges overlap follow one another, unless all are readers; so two changes of one stripe are
  * never in flight together. A hold ends after a second without a user, when a child fails, comes up or goes
@@ -56,12 +54,10 @@
  *      is stale
  *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind. Where no
  *                                         mark was set, because names changed while all children were good,
- *                                         a version that rises brings the mark to the others
- *      the mount, during that XATTROP     the children with the new version have the mark, or those with the
- *                                         old one still have it: the index names the inode, and the children
- *                                         of the lower version are healed
- *      the mount, before the XATTROP      equal versions and marks: the healer clears the marks
- *      that takes these marks back
+ *                                         the version has risen on the others only: they get the mark in
+ *                                         another XATTROP
+ *      the mount too, before that         versions differ and no mark is set: the next operation that needs
+ *      XATTROP                            the versions (a stat or a listing) finds the child behind and heals
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *

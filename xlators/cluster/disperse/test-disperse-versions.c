@@ -395,110 +395,6 @@ START_TEST(a_directory_whose_last_counters_missed_a_child_is_marked)
 }
 END_TEST
 
-/* Copies child i's version of the root; an absent version is 0. */
-static void
-root_version(unsigned i, unsigned char out[16])
-{
-    const struct stored_xattr *x = store_xattr(store_find(&scene.store[i], "/"), "trusted.ec.version");
-
-    memset(out, 0, 16);
-    if (x)
-        memcpy(out, x->bytes, 16);
-}
-
-/* Returns the number of children with a mark of the root. */
-static unsigned
-root_marks(void)
-{
-    unsigned marks = 0;
-
-    for (unsigned i = 0; i < CHILDREN; i++)
-        marks += !is_zero_xattr(store_xattr(store_find(&scene.store[i], "/"), "trusted.ec.dirty"));
-    return marks;
-}
-
-static bool
-root_versions_are_equal(void)
-{
-    unsigned char first[16], other[16];
-
-    root_version(0, first);
-    for (unsigned i = 1; i < CHILDREN; i++) {
-        root_version(i, other);
-        if (memcmp(first, other, sizeof other) != 0)
-            return false;
-    }
-    return true;
-}
-
-/* A mount makes a name, and dies at call `n` of the end of the directory's lock. Returns false: the mount did
- * not die. */
-static bool
-run_death_at_the_last_counters(unsigned n, enum fault_kind kind)
-{
-    struct fault f = {.child = ANY_CHILD, .at = n, .kind = kind};
-
-    scene_clear(CHILDREN, false);
-    set_begin(false);
-    must(scene_call(FOP_create, fill_create, 0) == 0);
-    must(scene_call(FOP_flush, fill_fd, 0) == 0);
-    scene_arm(&f, 1);
-    scene_run(5000);
-    bool has_died = scene.is_cut;
-    scene.is_cut = true;
-    scene_end();
-    snprintf(run_text, sizeof run_text, "mount dies at call %u, fault %u", n, kind);
-    if (!root_versions_are_equal() && !root_marks())
-        finding_add("versions differ, and no child has a mark");
-    set_begin(false);
-    struct inode *root = inode_root(scene.graph->inodes);
-    must(coro_run(heal_go, root) == 0);
-    scene_run(3000);
-    inode_unref(root);
-    if (!root_versions_are_equal() || root_marks())
-        finding_add("the directory is not healed");
-    scene_end();
-    return has_died;
-}
-
-START_TEST(a_mount_that_dies_at_the_last_counters_of_a_directory_leaves_a_mark)
-{
-    findings = 0;
-    for (unsigned n = 0; run_death_at_the_last_counters(n, _i ? FAULT_CUT_AFTER : FAULT_CUT); n++)
-        ;
-    ck_assert_msg(findings == 0, "%u findings", findings);
-}
-END_TEST
-
-static void
-fill_link(struct call_stack *stk)
-{
-    stk->call.loc.inode = file_inode();
-    stk->call.loc2 = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "g"};
-}
-
-START_TEST(the_version_of_a_directory_rises_once_while_all_children_are_good)
-{
-    static const unsigned char none[16];
-    unsigned char first[16], second[16];
-
-    scene_clear(CHILDREN, false);
-    set_begin(false);
-    must(scene_call(FOP_create, fill_create, 0) == 0);
-    must(scene_call(FOP_flush, fill_fd, 0) == 0);
-    scene_run(5000);
-    root_version(0, first);
-    ck_assert_mem_ne(first, none, sizeof first);
-    ck_assert(root_versions_are_equal() && root_marks() == 0);
-    must(scene_call(FOP_link, fill_link, 0) == 0);
-    scene_run(5000);
-    root_version(0, second);
-    ck_assert(root_versions_are_equal() && root_marks() == 0);
-    ck_assert_mem_eq(first, second, sizeof first);
-    scene_end();
-}
-END_TEST
-
 static Suite *
 test_suite(void)
 {
@@ -513,8 +409,6 @@ test_suite(void)
     tcase_add_test(t, an_earlier_fragment_makes_no_file_of_k_children);
     tcase_add_test(t, a_write_over_the_limit_of_one_of_k_children_names_the_limit);
     tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
-    tcase_add_loop_test(t, a_mount_that_dies_at_the_last_counters_of_a_directory_leaves_a_mark, 0, 2);
-    tcase_add_test(t, the_version_of_a_directory_rises_once_while_all_children_are_good);
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
     tcase_add_test(t, counters_of_a_file_that_is_being_removed_are_not_reported);
     suite_add_tcase(s, t);
