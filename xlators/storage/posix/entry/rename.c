@@ -207,9 +207,11 @@ move_dir(struct xlator *xl, struct renaming *n)
 {
     struct posix *p = posix_of(xl);
 
+    /* before the lock, which the walk to a folder in a deep place takes, too */
+    bool lives_on = n->has_victim && posix_handle_leads_elsewhere(p, &n->victim->gfid, &n->victim_st);
+
     pthread_mutex_lock(&p->dir_rename_lock);
     atomic_fetch_add(&p->dir_renames, 1);
-    bool lives_on = n->has_victim && posix_handle_leads_elsewhere(p, &n->victim->gfid, &n->victim_st);
     int held = n->has_victim && !lives_on ? posix_hold_dir(n->victim, &n->to.obj) : -1;
     posix_inode_leaves(xl, n->victim);
     int r = posix_handle_note_move(p, &n->inode->gfid, &n->to.parent->gfid, n->to.name);
