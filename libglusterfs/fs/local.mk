@@ -4,7 +4,7 @@ libglusterfs_a_SOURCES += \
 	libglusterfs/fs/ctx-pools.c \
 	libglusterfs/fs/inode.c libglusterfs/fs/inode.h \
 	libglusterfs/fs/fd.c libglusterfs/fs/fd.h \
-	libglusterfs/fs/brick-client.c libglusterfs/fs/brick-client.h libglusterfs/fs/client-roll.h
+	libglusterfs/fs/brick-client.c libglusterfs/fs/brick-client.h
 check_PROGRAMS += libglusterfs/fs/test-inode
 libglusterfs_fs_test_inode_SOURCES = libglusterfs/fs/test-inode.c
 libglusterfs_fs_test_inode_LDADD = $(TEST_LIBS)

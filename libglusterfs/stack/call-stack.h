@@ -309,7 +309,8 @@ call_stack_is_abandoned(const struct call_stack *stk)
 /* Is `gid` the caller's primary group or one of its further groups? */
 bool caller_in_group(const struct caller *c, uint32_t gid);
 
-enum { PID_INTERNAL = -4 }; /* of a client that does the volume's own work */
+/* pids of callers that do the volume's own work, as stock's programs have them */
+enum { PID_REBALANCE = -3, PID_INTERNAL = -4, PID_SELF_HEAL = -6 };
 
 /* Does the caller do the volume's own work (heal, rebalance, linkto files: brick 9.4)? Such a caller
  * passes permissions, the storage reserve and read-only layers. No other code derives a right from the

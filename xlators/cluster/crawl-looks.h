@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* crawl-looks: the results of a set's latest crawls, for `heal statistics`. A look is the reading of one
- * child's index, or a walk of the whole tree, which counts as a look at the first child.
+/* crawl-looks: the results of a set's latest crawls, for `heal statistics`, and the pause before the next
+ * crawl. A look is the reading of one child's index, or a walk of the whole tree, which counts as a look at
+ * the first child.
  *
  * thread: any; one crawl of a child at a time. */
 #ifndef KILN_CLUSTER_CRAWL_LOOKS_H

@@ -10,7 +10,7 @@
 
 #define MS UINT64_C(1000000)
 
-enum { MEAN_OF = 8, BRICKS_AT_A_TIME = 32, HEALER_PID = -6 };
+enum { MEAN_OF = 8, BRICKS_AT_A_TIME = 32 };
 
 static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf; guards the next one */
 static struct heal_pace pace;
@@ -52,7 +52,7 @@ ask_brick(struct xlator *brick)
 
     if (!stk)
         return ms;
-    stk->caller.pid = HEALER_PID;
+    stk->caller.pid = PID_SELF_HEAL;
     stk->call.fop = FOP_getxattr;
     stk->call.loc.inode = inode_root(brick->graph->inodes);
     stk->call.name = dict_key_text(DICT_KEY_CLIENT_CALL_AGE);

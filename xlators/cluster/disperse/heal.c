@@ -19,7 +19,6 @@
 
 #include "log/log.h"
 
-enum { EC_HEALER_PID = -6 }; /* pid of the self-heal daemon */
 /* The times of an object: a version byte, flags, then seconds and nanoseconds of three times. */
 #define TIMES_KEY "trusted.glusterfs.mdata"
 enum { TIMES_BYTES = 57, TIMES_AT = 9, TIME_BYTES = 16 };
@@ -38,7 +37,7 @@ ec_heal_begin(struct ec_heal *h, struct disperse *d, struct inode *inode)
     h->on = atomic_load(&d->up);
     h->op.d = d;
     h->op.inode = inode_ref(inode);
-    h->op.caller = (struct caller){.pid = EC_HEALER_PID};
+    h->op.caller = (struct caller){.pid = PID_SELF_HEAL};
 }
 
 void

@@ -11,7 +11,8 @@
  *
  * So a rebalance begins when no such client is left. Each brick tells which processes and graphs are logged
  * in (protocol/server/roll.c). A graph that is logged in to some subvolumes, but not to all, is old, or
- * cannot reach a subvolume. Subvolumes whose bricks do not tell are not counted.
+ * cannot reach a subvolume. Subvolumes whose bricks do not tell, or tell more than ROLL_BYTES_MAX, are not
+ * counted.
  *
  * A stock client keeps the old graph beside the new one until an application calls, and makes that call in
  * the new graph. So a client that has both graphs is idle, or has its last calls in the old graph under way;
@@ -28,8 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/client-roll.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
+
+enum { ROLL_BYTES_MAX = 4 * 1024 * 1024 }; /* of a brick: some 40,000 logins */
 
 /* A login at a brick. */
 struct roll_line {
@@ -85,9 +87,9 @@ roll_add_lines(struct roll *r, const char *text, size_t len)
 static int
 roll_take(struct roll *r, const struct call_stack *stk)
 {
-    const struct dict_pair *p = dict_find_text(stk->reply.dict, CLIENT_ROLL_KEY);
+    const struct dict_pair *p = dict_find(stk->reply.dict, DICT_KEY_CLIENTS);
 
-    if (!p || (p->type != DICT_PTR && p->type != DICT_UNTYPED))
+    if (!p || (p->type != DICT_PTR && p->type != DICT_UNTYPED) || p->len > ROLL_BYTES_MAX)
         return 0;
     char *text = arena_alloc(&r->o->stk->arena, p->len + 1);
     if (!text)
@@ -106,7 +108,7 @@ roll_ask_brick(struct roll *r, struct xlator *brick)
 
     inode_unref(root);
     if (stk) {
-        stk->call.name = CLIENT_ROLL_KEY;
+        stk->call.name = dict_key_text(DICT_KEY_CLIENTS);
         stk->call.has_name = 1;
         if (coro_call(stk, brick) >= 0)
             told = roll_take(r, stk);

@@ -6,8 +6,6 @@
 #include "xlators/cluster/distribute/distribute-internal.h"
 #include "xlators/cluster/heal-throttle.h"
 
-enum { PID_REBALANCE = -3 };
-
 struct migration {
     struct inode *parent; /* borrowed, as the next two */
     const char *name;

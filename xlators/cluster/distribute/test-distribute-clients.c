@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/test-must.h"
-#include "fs/client-roll.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/rebalance.h"
 #include "xlators/cluster/distribute/test-subvolumes.h"
@@ -76,15 +75,15 @@ static bool is_number; /* the bricks answer with a number instead of a text */
 static void
 tell_clients(unsigned child, struct call_stack *stk, int *ret)
 {
-    const char *text = rolls->told[child];
+    const char *text = rolls->told[child], *key = dict_key_text(DICT_KEY_CLIENTS);
 
-    if (stk->call.fop != FOP_getxattr || !stk->call.name || strcmp(stk->call.name, CLIENT_ROLL_KEY) != 0)
+    if (stk->call.fop != FOP_getxattr || !stk->call.name || strcmp(stk->call.name, key) != 0)
         return;
     *ret = text ? 0 : -ENODATA;
     if (text && is_number)
-        must(dict_set_text_int(reply_dict(stk), CLIENT_ROLL_KEY, 7) == 0);
+        must(dict_set_text_int(reply_dict(stk), key, 7) == 0);
     else if (text)
-        must(dict_set_text(reply_dict(stk), CLIENT_ROLL_KEY, DICT_PTR, text, (uint32_t)strlen(text)) == 0);
+        must(dict_set_text(reply_dict(stk), key, DICT_PTR, text, (uint32_t)strlen(text)) == 0);
 }
 
 /* ---- the volume ------------------------------------------------------------------------------ */
@@ -190,6 +189,27 @@ START_TEST(a_number_is_no_list_of_clients)
 }
 END_TEST
 
+/* More bytes than a brick may tell do not make the healer process grow, and hold no rebalance. */
+START_TEST(a_brick_that_tells_too_much_is_not_counted)
+{
+    static const char line[] = LOGIN("1", "0");
+    const size_t lines = (5u << 20) / (sizeof line - 1);
+    char *text = malloc(lines * (sizeof line - 1) + 1);
+
+    must(text != NULL);
+    for (size_t n = 0; n < lines; n++)
+        memcpy(text + n * (sizeof line - 1), line, sizeof line);
+    const struct rolls too_long = {"too long", {text, "", ""}, NULL, false};
+    volume_begin();
+    rolls = &too_long;
+    struct rebalancer *r = rebalance_begin_now(REBALANCE_FILES);
+    scene_run(MANY_MS);
+    check_completed(r, "too long");
+    volume_end(r);
+    free(text);
+}
+END_TEST
+
 START_TEST(a_waiting_rebalance_can_be_stopped)
 {
     volume_begin();
@@ -245,6 +265,7 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_rebalance_waits_for_old_clients, 0, ROLLS);
     tcase_add_test(t, a_number_is_no_list_of_clients);
+    tcase_add_test(t, a_brick_that_tells_too_much_is_not_counted);
     tcase_add_test(t, a_waiting_rebalance_can_be_stopped);
     tcase_add_test(t, lack_of_memory_delays_the_look);
     suite_add_tcase(s, t);

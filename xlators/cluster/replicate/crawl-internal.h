@@ -37,8 +37,6 @@ unsigned crawl_width(const struct crawler *c);
 /* After heal_look(): tell whether the object has to be healed, and whether no copy of it is good. */
 bool crawl_needs_heal(const struct heal *h, uint32_t type);
 bool crawl_is_split_brain(struct heal *h, uint32_t type, struct view *v);
-/* Asks the bricks when they have served a client: the function of a throttle (heal-throttle.h). */
-uint64_t crawl_ask_clients(void *crawler);
 /* Asks for crawls, bits WANTS_*. The caller holds c->lock. */
 void crawl_want(struct crawler *c, unsigned what);
 

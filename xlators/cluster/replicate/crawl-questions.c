@@ -141,42 +141,6 @@ crawler_judge(struct crawler *c, const struct gfid *gfids, size_t count, uint8_t
     return question_ask(&q);
 }
 
-/* ---- the bricks' clients --------------------------------------------------------------------- */
-
-static struct call_stack *
-client_call_age_make(const struct heal *h, unsigned i)
-{
-    struct call_stack *stk = heal_call(h, FOP_getxattr, i);
-
-    if (stk)
-        stk->call.name = dict_key_text(DICT_KEY_CLIENT_CALL_AGE);
-    return stk;
-}
-
-uint64_t
-crawl_ask_clients(void *crawler)
-{
-    struct crawler *c = crawler;
-    struct inode *root = inode_root(c->graph->inodes);
-    uint64_t least = UINT64_MAX, ms;
-    struct heal h;
-    struct fan f;
-
-    heal_begin(&h, c->r, root);
-    fan_begin(&f);
-    for_each_child (i, c->r->all)
-        fan_wind(&f, &h.op, i, client_call_age_make(&h, i));
-    fan_wait(&f);
-    for_each_child (i, f.good) {
-        if (!dict_get_uint(f.stk[i]->reply.dict, DICT_KEY_CLIENT_CALL_AGE, &ms))
-            least = ms < least ? ms : least;
-    }
-    fan_end(&f);
-    heal_end(&h);
-    inode_unref(root);
-    return least;
-}
-
 /* ---- split-brain ----------------------------------------------------------------------------- */
 
 /* Returns the child of `set` that the user's rule selects, or -1. */

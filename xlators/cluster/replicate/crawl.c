@@ -832,10 +832,8 @@ crawler_new(struct graph *g, unsigned share, bool heals)
     c->share = share;
     c->heals = heals;
     c->follow_ups = CRAWL_FOLLOW_UPS;
-    if (conf->throttles_heals) {
-        c->r->throttle.ask = crawl_ask_clients;
-        c->r->throttle.arg = c;
-    }
+    if (conf->throttles_heals)
+        heal_throttle_by_bricks(&c->r->throttle, c->r->xl);
     c->job.run = crawl_job_run;
     timer_init(&c->timer, crawl_timer_fired);
     pthread_mutex_init(&c->lock, NULL);

@@ -13,7 +13,6 @@
 
 #include "log/log.h"
 
-enum { HEALER_PID = -6 }; /* pid of the self-heal daemon */
 enum { LIST_BYTES = 128 * 1024, LIST_NAMES = 1024 };
 
 /* ---- a heal ---------------------------------------------------------------------------------- */
@@ -29,7 +28,7 @@ heal_begin(struct heal *h, struct replicate *r, struct inode *inode)
     h->op.r = r;
     h->op.inode = inode_ref(inode);
     h->op.caller = (struct caller){
-        .pid = HEALER_PID, .lk_owner = {.len = sizeof h->owner, .bytes = h->owner}};
+        .pid = PID_SELF_HEAL, .lk_owner = {.len = sizeof h->owner, .bytes = h->owner}};
 }
 
 void

@@ -260,6 +260,25 @@ hide_reserved(struct op *op)
     }
 }
 
+/* Has the reply tell how many objects of the brick wait for a heal. Returns 0 or -ENOMEM. */
+static int
+ask_pending(struct call_stack *stk)
+{
+    struct dict *d = call_xdata(stk);
+
+    return d ? dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count") : -ENOMEM;
+}
+
+/* Returns the answer to ask_pending(). */
+static int64_t
+pending_of(const struct call_stack *stk)
+{
+    int64_t pending = 0;
+
+    (void)dict_get_int(stk->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
+    return pending;
+}
+
 /* Asks all children whether an object of theirs waits for a heal. Returns whether none does. */
 static bool
 ask_whether_nothing_pends(struct op *op)
@@ -269,9 +288,8 @@ ask_whether_nothing_pends(struct op *op)
     fan_begin(&f);
     for_each_child (i, op->r->all) {
         struct call_stack *stk = op_call(op, FOP_lookup, i);
-        struct dict *d = stk ? call_xdata(stk) : NULL;
 
-        if (stk && (!d || dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count"))) {
+        if (stk && ask_pending(stk)) {
             call_stack_free(stk);
             stk = NULL;
         }
@@ -279,12 +297,8 @@ ask_whether_nothing_pends(struct op *op)
     }
     fan_wait(&f);
     bool is = f.good == op->r->all;
-    for_each_child (i, f.good) {
-        int64_t pending = 0;
-
-        (void)dict_get_int(f.stk[i]->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
-        is &= pending == 0;
-    }
+    for_each_child (i, f.good)
+        is &= pending_of(f.stk[i]) == 0;
     fan_end(&f);
     return is;
 }
@@ -312,10 +326,9 @@ static bool
 list_is_right(struct op *op, unsigned child)
 {
     const struct replicate *r = op->r;
-    int64_t pending = 0;
 
-    (void)dict_get_int(op->stk->reply.xdata, DICT_KEY_LINK_COUNT, &pending);
-    return !pending && atomic_load(&r->up) == r->all && (int)child != r->arbiter && nothing_pends(op);
+    return !pending_of(op->stk) && atomic_load(&r->up) == r->all && (int)child != r->arbiter &&
+           nothing_pends(op);
 }
 
 /* Clears attributes that this child may have wrong; a client that needs them looks the name up. The mode
@@ -335,14 +348,6 @@ drop_doubtful(struct op *op, unsigned child)
             e->iatt = (struct iatt){.mode = e->iatt.mode};
         inode_unref(inode);
     }
-}
-
-static int
-ask_pending(struct op *op)
-{
-    struct dict *d = call_xdata(op->stk);
-
-    return d ? dict_set_str(d, DICT_KEY_LINK_COUNT, "glusterfs.xattrop_index_count") : -ENOMEM;
 }
 
 /* Reads the beginning of the list, from the first child that can answer. */
@@ -370,7 +375,7 @@ void
 readdir_go(struct op *op)
 {
     int child = op->file ? atomic_load(&op->file->list_child) : -1;
-    int ret = op->file ? ask_pending(op) : -EBADFD;
+    int ret = op->file ? ask_pending(op->stk) : -EBADFD;
 
     if (!ret && (child < 0 || op->stk->call.offset == 0))
         ret = begin_list(op);

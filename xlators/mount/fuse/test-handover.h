@@ -20,7 +20,7 @@ struct fuse_mount;
 
 enum { LOCK_OWNER = 77 };
 
-/* What the kernel knows. All objects but /e are open. */
+/* The objects that the kernel knows. The kernel has all of them open but /e. */
 struct known {
     uint64_t file, handle;            /* /f with "contents", and with a lock of LOCK_OWNER */
     uint64_t program, program_handle; /* /s with a set-user-id bit */

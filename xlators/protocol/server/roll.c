@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fs/client-roll.h"
 #include "xlators/protocol/server/server-internal.h"
 
 enum { ROLL_TRIES = 4, ROLL_SLACK = 4096 };
@@ -23,7 +22,7 @@ roll_is_asked(const struct call_stack *stk)
     const char *name = stk->call.name;
 
     return stk->call.fop == FOP_getxattr && name && stk->client->is_trusted &&
-           strcmp(name, CLIENT_ROLL_KEY) == 0;
+           strcmp(name, dict_key_text(DICT_KEY_CLIENTS)) == 0;
 }
 
 /* Returns the length of the line for this client, without the newline; 0: the client is left out. */
@@ -75,7 +74,7 @@ roll_answer(struct call_stack *stk)
         len = write_lines(g, text, room);
         if (len <= room) {
             stk->reply.op_ret = 0;
-            return dict_set_text(d, CLIENT_ROLL_KEY, DICT_PTR, text, (uint32_t)len);
+            return dict_set_bytes(d, DICT_KEY_CLIENTS, text, (uint32_t)len);
         }
         room = len + ROLL_SLACK;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The list of a brick's clients: only a process of the volume gets the list, and the list has a line for each
  * login of another client. */
-#include "fs/client-roll.h"
 #include "xlators/protocol/server/test-bench.h"
 
 #define NAME(n) "CTX_ID:" n "-GRAPH_ID:0-PID:1-HOST:h"
@@ -20,11 +19,12 @@ own_process(const char *uid)
 static const char *
 ask_roll(struct peer *p)
 {
+    const char *key = dict_key_text(DICT_KEY_CLIENTS);
     struct fop_reply r;
 
-    if (fop(p, FOP_getxattr, CALL(.gfid = gfid_no(1), .name = CLIENT_ROLL_KEY, .has_name = 1), &r))
+    if (fop(p, FOP_getxattr, CALL(.gfid = gfid_no(1), .name = key, .has_name = 1), &r))
         return NULL;
-    const struct dict_pair *pair = dict_find_text(r.dict, CLIENT_ROLL_KEY);
+    const struct dict_pair *pair = dict_find(r.dict, DICT_KEY_CLIENTS);
     ck_assert_ptr_nonnull(pair);
     char *text = arena_zalloc(&p->arena, pair->len + 1);
     memcpy(text, pair->v.bytes, pair->len);

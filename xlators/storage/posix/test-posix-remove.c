@@ -255,6 +255,18 @@ START_TEST(a_folder_lives_at_its_new_place_when_the_old_one_is_removed)
 }
 END_TEST
 
+/* The brick looks for the handle, and must not wait for its own rename. */
+START_TEST(rename_over_a_folder_without_a_handle)
+{
+    struct inode *old = make(FOP_mkdir, w.root, "old");
+
+    ck_assert_int_eq(unlinkat(w.p->handles_fd, HANDLE(&old->gfid), 0), 0);
+    inode_unref(make(FOP_mkdir, w.root, "other"));
+    ck_assert_int_eq(move(w.root, "other", w.root, "old"), 0);
+    inode_unref(old);
+}
+END_TEST
+
 static void *
 run_janitor(void *arg)
 {
@@ -579,6 +591,7 @@ test_suite(void)
     tcase_add_test(names, a_lookup_detects_a_reused_inode_number);
     tcase_add_test(names, a_forced_rmdir_moves_the_tree_to_the_landfill);
     tcase_add_loop_test(names, a_folder_lives_at_its_new_place_when_the_old_one_is_removed, 0, 3);
+    tcase_add_test(names, rename_over_a_folder_without_a_handle);
     tcase_add_test(names, landfill_keeps_files_with_other_names);
     tcase_add_test(names, janitor_waits_for_the_lock_of_a_name);
     tcase_add_test(names, rename_file_over_file);

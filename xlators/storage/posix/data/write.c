@@ -8,11 +8,7 @@
 #include "mem/iobuf.h"
 #include "xlators/storage/posix/data/data.h"
 
-enum {
-    WRITEBACK_MIN = 32 * 1024, /* bytes of a write of these: */
-    PID_OF_HEALER = -6,
-    PID_OF_REBALANCE = -3
-};
+enum { WRITEBACK_MIN = 32 * 1024 }; /* bytes of a write of a heal or rebalance */
 
 /* The steps of one write, as xdata and flags request them. */
 struct write_plan {
@@ -156,7 +152,7 @@ begin_writeback(const struct call_stack *stk, const struct posix_io *io, ssize_t
 {
     int32_t pid = stk->caller.pid;
 
-    if (!caller_is_internal(&stk->caller) || (pid != PID_OF_HEALER && pid != PID_OF_REBALANCE) ||
+    if (!caller_is_internal(&stk->caller) || (pid != PID_SELF_HEAL && pid != PID_REBALANCE) ||
         io->is_direct || bytes < WRITEBACK_MIN)
         return;
     worker_block_begin();

@@ -207,7 +207,7 @@ move_dir(struct xlator *xl, struct renaming *n)
 {
     struct posix *p = posix_of(xl);
 
-    /* before the lock, which the walk to a folder in a deep place takes, too */
+    /* The look comes before the lock, because the walk to a folder in a deep place takes the lock, too. */
     bool lives_on = n->has_victim && posix_handle_leads_elsewhere(p, &n->victim->gfid, &n->victim_st);
 
     pthread_mutex_lock(&p->dir_rename_lock);
