@@ -5,11 +5,12 @@
  *
  * A program registers a function, or asks for the events one after the other. While a function is registered,
  * the function gets all new events; else they are kept from the program's first question on, at most
- * QUEUE_MAX of them: the oldest goes first. An event is one allocation, which
- * the program frees with glfs_free(). No lease is given, so none is recalled.
+ * QUEUE_MAX of them: the oldest goes first. An event is one allocation, which the program frees with
+ * glfs_free(). No lease is given, so none is recalled.
  *
  * Threads: the registration and the queue are under the volume's lock. The function is called on a worker,
- * with the graph pinned, so glfs_fini() waits for it. */
+ * with the graph pinned, so glfs_fini() waits for it. glfs_upcall_unregister() does not wait: a program may
+ * hold a lock that its function needs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
