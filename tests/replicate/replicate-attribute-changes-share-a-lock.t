@@ -29,15 +29,25 @@ locks_of() {
     awk '$1 == "inodelk" { print $2 }' "$T/calls"
 }
 
-# Sets `locks` to the number of calls so far, when it no longer grows: unlocks are sent after the reply.
+# Stock bricks write their dumps elsewhere.
+dumps=$T
+[[ $BRICKD == kiln ]] || dumps=/run/gluster
+locks_kept() {
+    local name
+    for name in $(volume_daemons v); do
+        cat "$(dump_take "${daemon_pid[$name]}" "$dumps")"
+    done | grep -c 'inodelk.*ACTIVE'
+}
+
+has_no_locks() {
+    [[ $(locks_kept) -eq 0 ]]
+}
+
+# Sets `locks` to the number of calls so far, when the bricks have no lock: the client sends unlocks after its reply.
 locks_settle() {
-    local last=-1
-    locks=0
-    until [[ ${locks:=0} -eq $last ]]; do
-        last=$locks
-        sleep 0.1
-        locks=$(locks_of)
-    done
+    wait_for 240 "the end of all locks" has_no_locks
+    locks=$(locks_of)
+    : "${locks:=0}"
 }
 
 # Sets `locks`: the lock calls for the changes of COUNT files in a new folder.
@@ -65,7 +75,8 @@ is "$(python3 "$work" show "$kiln/d$rounds")" "$(python3 "$work" show "$stock/d$
 mount_end "$kiln"
 mount_kiln v "$kiln" --compound=off --xlator-option='*.metadata-lock-kept-ms=0'
 unpack
-is "$locks" $((12 * files)) "with the option off each change locks and unlocks on both replicas"
+# A lock that reaches a brick before the unlock of the last change is refused there, and asked for again.
+t "with the option off each change locks and unlocks on both replicas" test "$locks" -ge $((12 * files))
 mount_end "$kiln"
 
 # ---- who waits
@@ -96,19 +107,6 @@ healed_by_lookup() { ls -l "$kiln/k" >/dev/null && nothing_pending "${bricks[@]}
 t_here "the next lookup of each object by a mount that heals leaves no heal pending" wait_for 60 "the heal" healed_by_lookup
 mount_end "$kiln"
 
-# Stock bricks write their dumps elsewhere.
-dumps=$T
-[[ $BRICKD == kiln ]] || dumps=/run/gluster
-locks_kept() {
-    local name
-    for name in $(volume_daemons v); do
-        cat "$(dump_take "${daemon_pid[$name]}" "$dumps")"
-    done | grep -c 'inodelk.*ACTIVE'
-}
-
-has_no_locks() {
-    [[ $(locks_kept) -eq 0 ]]
-}
 mount_kiln v "$kiln" --compound=off --attribute-timeout=0 --entry-timeout=0 --xlator-option='*.metadata-lock-kept-ms=6000'
 touch "$kiln/k/"{mine,new}
 mkdir "$kiln/k/folder"
