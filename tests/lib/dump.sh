@@ -4,8 +4,9 @@
 #
 #   dump_take PID DIR        has the process write a statedump to DIR and prints the file's name
 #   dump_pools FILE          the pools of a dump as a table
-#   children_up N            is a child up for the clusters of the kiln-mount at $mnt N times? The process dumps to
-#                            $T/dumps
+#   children_up N [MOUNT [DIR]]
+#                            is a child up for the clusters of the kiln-mount at MOUNT (default: $mnt) N times? The
+#                            process dumps to DIR (default: $T/dumps)
 #
 # A process writes the dump under another name and renames the complete file, so a file that has its name is
 # complete.
@@ -35,6 +36,6 @@ dump_pools() {
 
 children_up() {
     local file
-    file=$(dump_take "${mount_pid[$mnt]}" "$T/dumps") || return 1
+    file=$(dump_take "${mount_pid[${2:-$mnt}]}" "${3:-$T/dumps}") || return 1
     [[ $(grep -c '^child_up\[.*=1$' "$file") -eq $1 ]]
 }

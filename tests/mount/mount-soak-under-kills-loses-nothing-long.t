@@ -54,10 +54,7 @@ begin_mount() {
 }
 
 has_all_children() {
-    local dump count
-    dump=$(dump_take "${mount_pid[$T/$1-$2]}" "$T/dumps") || return 1
-    count=$(grep -c '^child_up\[.*=1$' $dump)
-    [[ $count -eq $(volume_brick_count "${layout[$1]}") ]]
+    children_up "$(volume_brick_count "${layout[$1]}")" "$T/$1-$2"
 }
 
 all_mounts_have_all() {

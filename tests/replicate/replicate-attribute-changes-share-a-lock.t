@@ -155,10 +155,7 @@ sleep 0.3
 t_not "changes continue without two bricks" storm_ends
 daemon_start "${brick_daemon[${bricks[1]}]}"
 daemon_start "${brick_daemon[${bricks[3]}]}"
-children_up() {
-    [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 4 ]]
-}
-wait_for 240 "all children" children_up
+wait_for 240 "all children" children_up 4 "$kiln" /run/gluster
 t_not "changes continue after the bricks returned" storm_ends
 kill -TERM "$storm_pid"
 wait_for 240 "the storm's end" process_gone "$storm_pid"

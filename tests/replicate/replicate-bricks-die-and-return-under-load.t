@@ -29,15 +29,6 @@ brick_of() {
     echo "${brick_daemon[${bricks[$1]}]}"
 }
 
-children_up() {
-    local pid=${mount_pid[$mnt]} dump
-    rm -f "$T"/dumps/*
-    kill -USR1 "$pid"
-    wait_for 240 "a statedump" bash -c "ls '$T'/dumps/*.dump.* 2>/dev/null"
-    dump=$(ls "$T"/dumps/*.dump.*)
-    [[ $(grep -c '^child_up\[.*=1$' "$dump") -eq $1 ]]
-}
-
 holds() {
     [[ $(cat "$1" 2>/dev/null) == "$2" ]]
 }

@@ -100,10 +100,7 @@ daemon_kill "${brick_daemon[${bricks[1]}]}"
 sleep 0.3
 t_not "files are created while a brick is down" process_gone "$unpack_pid"
 daemon_start "${brick_daemon[${bricks[1]}]}"
-children_up() {
-    [[ $(grep -c '^child_up\[.*=1$' "$(dump_take "${mount_pid[$kiln]}" /run/gluster)") -eq 2 ]]
-}
-wait_for 240 "all children" children_up
+wait_for 240 "all children" children_up 2 "$kiln" /run/gluster
 sleep 0.3
 t_not "files are created after the brick returned" process_gone "$unpack_pid"
 kill -TERM "$unpack_pid"
