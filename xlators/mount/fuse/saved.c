@@ -673,7 +673,8 @@ make_nodes(struct fuse_mount *m, struct inode **inodes)
     return 0;
 }
 
-/* `pid` stands for a file: protocol/client/saved.h. */
+/* Looks the object up in the layers below. After a failure that may pass, as while bricks are away, the next
+ * request looks the object up again. `pid` stands for a file: protocol/client/saved.h. */
 static int
 lookup_saved(struct fuse_mount *m, struct inode *inode, int32_t pid)
 {
@@ -683,7 +684,10 @@ lookup_saved(struct fuse_mount *m, struct inode *inode, int32_t pid)
         return -ENOMEM;
     stk->caller.pid = pid;
     int ret = coro_call(stk, m->xl);
+    struct fuse_node *node = inode_ctx(inode, m->xl);
 
+    if (node && (ret >= 0 || ret == -ENOENT || ret == -ESTALE))
+        atomic_store(&node->is_unseen, false);
     call_stack_free(stk);
     return ret;
 }
@@ -749,7 +753,6 @@ reopen_file(void *arg, size_t i)
     f->file->is_in_list = f->is_in_list;
     atomic_store(&f->file->end, f->end);
     atomic_store(&f->file->err, f->err);
-    atomic_store(&n->node->is_unseen, false);
 }
 
 static void
@@ -758,10 +761,6 @@ reopen_go(void *arg)
     struct reopening *o = arg;
 
     (void)lookup_saved(o->m, o->m->root, 0);
-    struct fuse_node *root = node_of(o->m, o->m->root);
-
-    if (root)
-        atomic_store(&root->is_unseen, false);
     coro_each(OPENING_WIDTH, o->m->restored->file_count, reopen_file, o);
     sem_post(&o->done);
 }
@@ -820,7 +819,6 @@ lookup_unseen_inode(struct fuse_mount *m, struct inode *inode)
     if (!node || !atomic_load(&node->is_unseen))
         return;
     (void)lookup_saved(m, inode, 0); /* a failure is that of the task, too */
-    atomic_store(&node->is_unseen, false);
 }
 
 void

@@ -87,6 +87,29 @@ START_TEST(an_object_is_looked_up_before_its_first_request)
 }
 END_TEST
 
+static void
+fail_call(struct call_stack *stk, int *ret)
+{
+    note_call(stk, ret);
+    *ret = -ENOTCONN;
+}
+
+START_TEST(an_object_whose_lookup_fails_is_looked_up_again)
+{
+    kernel_clear();
+    handover_begin("");
+    upgrade("");
+    calls_clear();
+    kernel.lie = fail_call;
+    must(getattr_of(known.other_folder) == ENOTCONN && calls_of[FOP_lookup] == 1);
+    kernel.lie = note_call;
+    must(getattr_of(known.other_folder) == 0 && calls_of[FOP_lookup] == 2);
+    must(getattr_of(known.other_folder) == 0 && calls_of[FOP_lookup] == 2);
+    close_all();
+    kernel_end();
+}
+END_TEST
+
 /* Returns the offset behind the listed names. */
 static uint64_t
 offset_of_last_name(void)
@@ -347,6 +370,7 @@ test_suite(void)
         numbers_and_files_stay_valid_in_each_new_program,
         an_object_that_the_kernel_forgets_gets_a_new_number,
         an_object_is_looked_up_before_its_first_request,
+        an_object_whose_lookup_fails_is_looked_up_again,
         the_state_of_objects_and_files_goes_to_the_new_program,
         a_mount_can_be_saved_before_init,
         a_removed_file_is_opened_by_the_clients_fd,
