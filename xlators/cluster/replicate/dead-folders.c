@@ -13,8 +13,9 @@
  *      forget     the notes: LOOKUP with the number of each child's note. A brick keeps a note that another
  *                 death has renewed meanwhile
  *
- * A folder that cannot be compared now, because another healer has its lock or a name in it is locked, waits:
- * the errand runs again after 2 seconds, then 4 and so on up to 64, while any waits.
+ * A folder that cannot be compared now, because another healer has its lock or a name in it is locked, waits,
+ * and so do all folders if a child does not answer with its notes: the errand runs again after 2 seconds,
+ * then 4 and so on up to 64, while any waits.
  *
  * If the client that compares dies, the notes stay for the next one. A child that is missing keeps its note,
  * and the other children, too, until all are there. If a change marks the folder meanwhile (a child went
@@ -265,12 +266,16 @@ dead_folders_compare(struct xlator *xl)
                 forget_note(&h, k, &notes[k], &gfid);
         }
     }
+    if (err)
+        log_event(LOG_WARNING, r->xl, "replicate-dead-folders-unknown",
+                  "a brick does not tell which folders a client was changing when it died: %s; asking again",
+                  strerror(-err));
     if (done || left)
         log_event(LOG_INFO, r->xl, "replicate-dead-folders",
                   "compared the names of %u folders that a client was changing when it died; %u wait%s%s",
                   done, left, last ? ": " : "", last ? strerror(-last) : "");
     for_each_child(i, r->all) free(notes[i].note);
-    schedule_again(r, left > 0);
+    schedule_again(r, err || left > 0);
     heal_end(&h);
     inode_unref(root);
 }

@@ -377,6 +377,31 @@ START_TEST(a_folder_that_another_healer_has_locked_waits)
 }
 END_TEST
 
+static void
+refuse_notes(unsigned i, struct call_stack *stk, int *ret)
+{
+    const char *key = dict_key_text(DICT_KEY_DEAD_FOLDERS);
+
+    serve_notes(i, stk, ret);
+    if (i == 1 && stk->call.fop == FOP_getxattr && stk->call.name && strcmp(stk->call.name, key) == 0)
+        *ret = -EIO;
+}
+
+START_TEST(a_brick_that_does_not_tell_its_notes_is_asked_again)
+{
+    volume_with_difference();
+    mount_begin(&replica_shapes[1]);
+    scene.lie = refuse_notes;
+    compare_now(~0u);
+    scene_run(3000);
+    ck_assert(reads == 2 && notes_left() == 3 && copies_difference());
+    scene.lie = serve_notes;
+    scene_run(4000);
+    ck_assert(reads == 3 && is_healed());
+    mount_end();
+}
+END_TEST
+
 START_TEST(folders_are_compared_when_all_children_are_there)
 {
     volume_with_difference();
@@ -631,6 +656,7 @@ test_suite(void)
 {
     const TTest *const tests[] = {
         a_folder_that_another_healer_has_locked_waits,
+        a_brick_that_does_not_tell_its_notes_is_asked_again,
         folders_are_compared_when_all_children_are_there,
         bricks_that_keep_no_notes_are_not_asked,
         a_note_that_was_renewed_meanwhile_stays,
