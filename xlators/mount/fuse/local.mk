@@ -50,6 +50,12 @@ xlators_mount_fuse_test_fuse_files_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
 xlators_mount_fuse_test_fuse_files_LDFLAGS = $(WRAP_FOR_KERNEL)
 xlators_mount_fuse_test_fuse_files_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
 
+check_PROGRAMS += xlators/mount/fuse/test-fuse-listings
+xlators_mount_fuse_test_fuse_listings_SOURCES = xlators/mount/fuse/test-fuse-listings.c $(TEST_KERNEL)
+xlators_mount_fuse_test_fuse_listings_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
+xlators_mount_fuse_test_fuse_listings_LDFLAGS = $(WRAP_FOR_KERNEL)
+xlators_mount_fuse_test_fuse_listings_LDADD = libkiln-fuse.a $(TEST_LIBS) $(FUSE_LIBS)
+
 check_PROGRAMS += xlators/mount/fuse/test-fuse-meta
 xlators_mount_fuse_test_fuse_meta_SOURCES = xlators/mount/fuse/test-fuse-meta.c $(TEST_KERNEL)
 xlators_mount_fuse_test_fuse_meta_CPPFLAGS = $(libkiln_fuse_a_CPPFLAGS)
