@@ -11,7 +11,6 @@
 if ! command -v glusterfsd >/dev/null; then
     skip_all "there is no stock glusterfsd to compare with"
 fi
-export PYTHONDONTWRITEBYTECODE=1
 
 volume_new k 1x1
 volume_assign k kiln

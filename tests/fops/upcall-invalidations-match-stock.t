@@ -10,7 +10,6 @@
 if ! command -v glusterfsd >/dev/null; then
     skip_all "there is no stock glusterfsd to compare with"
 fi
-export PYTHONDONTWRITEBYTECODE=1
 
 for vol in k s; do
     volume_new "$vol" 1x1

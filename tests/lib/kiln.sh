@@ -5,6 +5,7 @@
 # --help: the comment at the head of the calling script
 [[ ${1:-} != --help ]] || { sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 
+export PYTHONDONTWRITEBYTECODE=1 # the scripts of a folder run beside others, and leave the tree as it is
 kiln_lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 at_end=()
 . "$kiln_lib/tap.sh"

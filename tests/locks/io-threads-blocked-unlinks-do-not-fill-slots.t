@@ -7,7 +7,6 @@
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
-export PYTHONDONTWRITEBYTECODE=1
 volume_new v 1x1
 volume_start v
 brick=${volume_bricks[v]}

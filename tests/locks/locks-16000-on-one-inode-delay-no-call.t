@@ -8,7 +8,6 @@
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
-export PYTHONDONTWRITEBYTECODE=1
 volume_new v 2x1
 volume_start v
 read -r brick other <<<"${volume_bricks[v]}"

@@ -11,7 +11,6 @@
 if ! command -v glusterfsd >/dev/null; then
     skip_all "there is no stock glusterfsd to compare with"
 fi
-export PYTHONDONTWRITEBYTECODE=1
 
 for vol in k s; do
     BRICK_SERVER_OPTIONS="auth.login.$T/$vol/b0.allow helper"$'\n'"auth.login.helper.password secret"

@@ -51,7 +51,7 @@ class Progress:
 
 def work(steps, top, progress, ends):
     rounds = 0
-    while time.monotonic() < ends:
+    while not rounds or time.monotonic() < ends:  # a busy machine may start this process late
         for number, (call, *names) in enumerate(steps):
             progress.say(rounds, number, 0)
             try:

@@ -27,7 +27,7 @@ t "a file is written" bash -c "echo data >'$mnt/file'"
 
 # VOLFILE: prints the process's answer to an ATTACH of the volfile: the error's text, nothing after success.
 attach() {
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$tests_dir/wire python3 - "$socket" "$1" <<'PY'
+    PYTHONPATH=$tests_dir/wire python3 - "$socket" "$1" <<'PY'
 import socket, sys
 from kilnwire import Peer, Reader, opaque, text, u32
 class BrickPeer(Peer):

@@ -40,7 +40,7 @@ t "fio reads and writes by gfapi" fio --name=gfapi --ioengine=gfapi --volume=v -
 kiln --json volume profile v >"$T/profile"
 curl -sS --fail http://127.0.0.1:9421/metrics >"$T/metrics"
 nulls() {
-    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$tests_dir/wire python3 -c '
+    PYTHONPATH=$tests_dir/wire python3 -c '
 import sys, time
 from kilnwire import Peer
 took = []

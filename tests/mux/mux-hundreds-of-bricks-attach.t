@@ -12,7 +12,6 @@
 bricks=${KILN_BRICKS:-300}
 ulimit -n "$(ulimit -H -n)"
 [[ $(ulimit -n) -ge $((4 * bricks + 1000)) ]] || skip_all "a process may have $(ulimit -n) descriptors"
-export PYTHONDONTWRITEBYTECODE=1
 
 volfile_brick v @BRICK@ 5f0c7a3e-8d11-4f4e-9a57-1c2d3e4f5a6b >"$T/template"
 "$KILND" -N -S "$T/socket" -l "$T/log/many.log" -L WARNING --brick-port 0 --port-file "$T/port" --statedump-dir "$T" &

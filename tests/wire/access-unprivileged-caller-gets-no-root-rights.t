@@ -9,7 +9,6 @@
 . "$(dirname "$0")/../lib/kiln.sh"
 
 [[ $BRICKD == kiln ]] || skip_all "stock lets all of this pass"
-export PYTHONDONTWRITEBYTECODE=1
 volume_daemon=both
 for vol in plain squashed; do
     brick=$T/$vol/b0

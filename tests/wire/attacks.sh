@@ -8,7 +8,6 @@
 #
 # KILN_ATTACK_SIZE=full: attacks of the full size. KILN_ATTACKS=REGEX: only these attacks.
 
-export PYTHONDONTWRITEBYTECODE=1
 # The ports lie below the ports that the kernel gives to the attackers' thousands of connections.
 next_port=20000
 

@@ -14,6 +14,6 @@ volume_daemon=both
 volume_new v 2x1
 volume_start v
 set -- ${volume_bricks[v]}
-export KILN_TEST_PID=${daemon_pid[both]} PYTHONDONTWRITEBYTECODE=1
+export KILN_TEST_PID=${daemon_pid[both]}
 include "every flood stays within its bounds" python3 "$tests_dir/wire/floods.py" 127.0.0.1 "$(cat "$T/both.port")" "$1" "$2"
 volume_stop v

@@ -16,6 +16,6 @@ port=${daemon_port[$daemon]}
 [[ $BRICKD == stock ]] || port=$(cat "$T/$daemon.port")
 options=()
 [[ $BRICKD == kiln ]] || options+=(--spare-stock)
-export KILN_TEST_PID=${daemon_pid[$daemon]} PYTHONDONTWRITEBYTECODE=1
+export KILN_TEST_PID=${daemon_pid[$daemon]}
 include "every check of malformed calls succeeds" python3 "$tests_dir/wire/hostile.py" 127.0.0.1 "$port" "$brick" "${options[@]}"
 volume_stop v

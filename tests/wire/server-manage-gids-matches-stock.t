@@ -11,7 +11,6 @@
 if ! command -v glusterfsd >/dev/null; then
     skip_all "there is no stock glusterfsd to compare with"
 fi
-export PYTHONDONTWRITEBYTECODE=1
 
 # Replaces the system's accounts in this sandbox.
 cp /etc/passwd /etc/group "$T"
