@@ -19,6 +19,7 @@ struct ec_delta {
     bool asks; /* for version, size and configuration */
     bool has_version, has_dirty, has_size;
     uint64_t version[2], dirty[2], size; /* negative values in two's complement */
+    bool is_removed; /* after the call: more than R children say that the object is gone */
 };
 
 static int
@@ -111,6 +112,16 @@ mend_lengths(struct ec_op *op, struct ec_hold *h, const struct fan *info, child_
     fan_end(&f);
 }
 
+/* Remembers which words of the version the good children have, K at least: those that are not 0. */
+static void
+learn_versions(struct ec_hold *h, const uint64_t version[2])
+{
+    pthread_mutex_lock(&h->ei->lock);
+    for (unsigned w = 0; w < 2; w++)
+        h->ei->has_version[w] |= version[w] != 0;
+    pthread_mutex_unlock(&h->ei->lock);
+}
+
 /* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
 static int
 take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
@@ -134,6 +145,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
         }
     }
     ec_get_words(d, "trusted.ec.version", h->version);
+    learn_versions(h, h->version);
     ec_get_words(d, "trusted.ec.size", size);
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
@@ -142,10 +154,8 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     return 0;
 }
 
-/* Returns a difference of versions that no other change has: a child whose version rose by another change,
- * or by the attempt of a mount that died, never has the version of this change by accident. */
-static uint64_t
-version_step(void)
+uint64_t
+ec_version_step(void)
 {
     struct gfid drawn;
     uint32_t word;
@@ -168,7 +178,7 @@ static void
 fill_before(struct ec_hold *h, unsigned needs, struct ec_delta *x)
 {
     bool marks[2] = {needs & COUNTS_DATA, needs & (COUNTS_DATA | COUNTS_METADATA)};
-    uint64_t step = version_step();
+    uint64_t step = ec_version_step();
 
     *x = (struct ec_delta){.h = h, .asks = needs & NEEDS_INFO && !h->has_info};
     pthread_mutex_lock(&h->ei->lock);
@@ -327,35 +337,53 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
         return -EIO; /* no group of K would have the new values */
     ec_insist(&f, op, good, delta_make, x);
     child_set done = fan_done(&f);
-    bool is_removed = ec_is_gone(op->d, &f);
+    x->is_removed = ec_is_gone(op->d, &f);
     fan_end(&f);
-    if (is_removed)
+    if (x->is_removed)
         return 0; /* no counter is left to record, and children without the object are not behind */
     ec_blame(h, good & ~done);
-    return children_count(done) < op->d->data ? -EIO : 0;
+    if (children_count(done) < op->d->data)
+        return -EIO;
+    learn_versions(h, x->version);
+    return 0;
 }
 
 /* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
- * that is behind from the good ones, or if it has never risen: an XATTROP that reaches some children only,
- * because the mount dies, leaves no K equal versions. */
+ * that is behind from the good ones, or if it may never have risen: an XATTROP that reaches some children
+ * only, because the mount dies, leaves no K equal versions. A version that rises without a mark brings the
+ * mark. While all children are good, it does so in the last XATTROP (is_last) only, which asks first. */
 static void
-take_deltas(struct ec_hold *h, struct ec_delta *x)
+take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
 {
-    uint64_t step = version_step();
+    uint64_t step = ec_version_step();
 
     pthread_mutex_lock(&h->ei->lock);
     bool is_whole = h->good == h->ei->d->all;
     for (unsigned w = 0; w < 2; w++) {
-        bool rises = is_whole ? !h->has_info || !h->version[w] : unrecorded_locked(h, w);
+        bool rises = is_whole ? !h->ei->has_version[w] : unrecorded_locked(h, w);
+        bool waits = rises && is_whole && !h->is_dirty[w] && !is_last;
 
-        x->version[w] = rises && h->is_unraised[w] ? step : 0;
+        x->version[w] = rises && !waits && h->is_unraised[w] ? step : 0;
+        x->dirty[w] = x->version[w] && !h->is_dirty[w];
         h->version[w] += x->version[w];
         h->recorded[w] |= x->version[w] ? unrecorded_locked(h, w) : 0;
-        h->is_unraised[w] = false;
+        h->is_unraised[w] &= waits;
     }
     x->size = h->size - h->stored_size;
     h->stored_size = h->size;
     pthread_mutex_unlock(&h->ei->lock);
+}
+
+/* Sends the XATTROP after, with the values of take_deltas(). A mark counts as set if it may have reached a
+ * child. */
+static int
+send_deltas(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
+{
+    int err = send_delta(op, h, x);
+
+    for (unsigned w = 0; w < 2; w++)
+        h->is_dirty[w] |= x->dirty[w] == 1;
+    return err;
 }
 
 int
@@ -363,8 +391,8 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
 {
     struct ec_delta x = {.h = h};
 
-    take_deltas(h, &x);
-    int err = send_delta(op, h, &x);
+    take_deltas(h, &x, false);
+    int err = send_deltas(op, h, &x);
     pthread_mutex_lock(&h->ei->lock);
     h->post_err = h->post_err ? h->post_err : err;
     err = h->post_err;
@@ -372,36 +400,83 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
     return err;
 }
 
-/* Sets the mark of each version that the XATTROP has just raised without a mark, if a child failed that call:
- * the version of that child is behind, and only a mark brings the inode into the index of the others. */
+/* Returns whether the XATTROP at the end of the hold may set a mark. */
+static bool
+may_mark_last(struct ec_hold *h)
+{
+    child_set all = h->ei->d->all, up = atomic_load(&h->ei->d->up);
+    bool may = false;
+
+    pthread_mutex_lock(&h->ei->lock);
+    bool is_whole = h->good == all && up == all && !h->is_torn;
+    for (unsigned w = 0; w < 2; w++) {
+        bool rises = h->is_unraised[w] && !h->ei->has_version[w];
+
+        may |= !h->is_dirty[w] && (is_whole ? rises : h->has_changed[w]);
+    }
+    pthread_mutex_unlock(&h->ei->lock);
+    return may;
+}
+
+/* Asks for the versions before a mark. Returns false if the object has gone: its mark would stay in the
+ * bricks' indices, where an entry precedes the counter. Children with other versions than K children are
+ * behind. A child that cannot answer any more is not, because it has made all changes so far. */
+static bool
+ask_last_versions(struct ec_op *op, struct ec_hold *h)
+{
+    struct ec_delta question = {.h = h, .has_version = true};
+    uint64_t version[2];
+    child_set others = 0;
+    struct fan f;
+    int ret;
+
+    ec_insist(&f, op, ec_good(h), delta_make, &question);
+    child_set same = answers_judge(op, &f, false, &ret);
+    bool is_gone = ec_is_gone(op->d, &f);
+    if (!is_gone && ret >= 0) {
+        ec_get_words(f.stk[child_first(same)]->reply.dict, "trusted.ec.version", version);
+        learn_versions(h, version);
+        for_each_child (i, f.sent & ~f.unread & ~same)
+            others |= f.ret[i] == -ENOTCONN ? 0 : CHILD(i);
+        ec_blame(h, others);
+    }
+    h->is_torn |= !is_gone && ret < 0; /* no K children agree: the healer decides */
+    fan_end(&f);
+    return !is_gone;
+}
+
+/* Takes back the marks that the XATTROP has set with a version, unless a child failed that call: the version
+ * of that child is behind, and only a mark brings the inode into the index of the others. */
 static int
-mark_missed_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
+unmark_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
 {
     struct ec_delta x = {.h = h};
 
-    if (ec_good(h) == op->d->all)
+    if (sent->is_removed || ec_good(h) != op->d->all)
         return 0;
     for (unsigned w = 0; w < 2; w++)
-        x.dirty[w] = sent->version[w] && !sent->dirty[w] && !h->is_dirty[w];
+        x.dirty[w] = sent->dirty[w] == 1 ? (uint64_t)-1 : 0;
     return send_delta(op, h, &x);
 }
 
 int
 ec_write_back_last(struct ec_op *op, struct ec_hold *h)
 {
-    bool is_whole = h->good == op->d->all && atomic_load(&op->d->up) == op->d->all && !h->is_torn;
     struct ec_delta x = {.h = h};
 
-    take_deltas(h, &x);
+    if (may_mark_last(h) && !ask_last_versions(op, h))
+        return h->post_err;
+    bool is_whole = ec_good(h) == op->d->all && atomic_load(&op->d->up) == op->d->all && !h->is_torn;
+    take_deltas(h, &x, true);
     for (unsigned w = 0; w < 2; w++) {
-        if (is_whole)
-            x.dirty[w] = h->is_dirty[w] ? (uint64_t)-1 : 0;
-        else
+        if (is_whole && h->is_dirty[w])
+            x.dirty[w] = (uint64_t)-1;
+        else if (!is_whole)
             x.dirty[w] = !h->is_dirty[w] && h->has_changed[w];
     }
     int err = send_delta(op, h, &x);
-    if (!err)
-        err = mark_missed_raise(op, h, &x);
+    if (!err && is_whole)
+        err = unmark_raise(op, h, &x);
     return h->post_err ? h->post_err : err;
 }
 

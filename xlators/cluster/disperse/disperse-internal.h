@@ -245,9 +245,11 @@ struct ec_hold {
 
 /* The context of an inode. */
 struct ec_inode {
-    pthread_mutex_t lock; /* guards the hold; a leaf lock, except for the queues of timers and workers */
+    /* guards the hold and has_version; a leaf lock, except for the queues of timers and workers */
+    pthread_mutex_t lock;
     struct disperse *d;
     struct ec_hold hold;
+    bool has_version[2]; /* the version, data and metadata, of K children at least is not 0 */
     atomic_bool is_in_heal; /* a background heal runs */
 };
 
@@ -293,6 +295,9 @@ child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *
 
 /* ---- counters.c ------------------------------------------------------------------------------ */
 
+/* Returns a difference of versions that no other change has: a child whose version rose by another change,
+ * or by the attempt of a mount that died, never has the version of this change by accident. */
+uint64_t ec_version_step(void);
 /* Sends the XATTROP before, for an operation that has joined the hold; waits while another user sends it.
  * Returns 0 or -errno. */
 int ec_prepare(struct ec_op *op, struct ec_hold *h, unsigned needs);

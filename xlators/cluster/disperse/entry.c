@@ -5,12 +5,15 @@
  *                          stock clients do. The object itself is not locked
  *      mark                only if a child is missing (hold.c)
  *      change              on all children with the lock. A new object has the same gfid everywhere; a new
- *                          file begins with version 0, size 0 and the set's configuration
+ *                          file begins with version 0, size 0 and the set's configuration. A new folder
+ *                          begins with a random version, so that it differs from an empty copy that a heal
+ *                          makes (0), and need not rise while all children are good (hold.c)
  *      judge, record       K equal answers; a child outside falls behind
  *
  * A mount that dies during a change leaves the name on some children. LOOKUP answers for the larger group.
  * The directory's versions are equal then, so the self-heal daemon does not see the difference; the next
  * LOOKUP of the name by a stock client heals the name. */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -26,13 +29,15 @@ makes_file(const struct ec_op *op)
 }
 
 static int
-fill_new_keys(const struct ec_op *op, struct call_stack *stk)
+fill_new_keys(const struct ec_op *op, struct call_stack *stk, const uint64_t folder_version[2])
 {
     static const unsigned char zeros[16];
     struct dict *d = call_xdata(stk);
     int err = d ? 0 : -ENOMEM;
 
-    if (!err && (makes_file(op) || op->fop == FOP_mkdir))
+    if (!err && op->fop == FOP_mkdir)
+        err = dict_set_text(d, "trusted.ec.version", DICT_PTR, folder_version, 16);
+    if (!err && makes_file(op))
         err = dict_set_text(d, "trusted.ec.version", DICT_PTR, zeros, 16);
     if (!err && makes_file(op))
         err = dict_set_text(d, "trusted.ec.size", DICT_PTR, zeros, 8);
@@ -42,13 +47,13 @@ fill_new_keys(const struct ec_op *op, struct call_stack *stk)
 }
 
 static struct call_stack *
-ec_entry_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unused)
+ec_entry_make(const struct ec_op *op, unsigned i, bool is_spare, const void *folder_version)
 {
-    struct call_stack *stk = ec_fork_held(op, i, is_spare, unused);
+    struct call_stack *stk = ec_fork_held(op, i, is_spare, NULL);
 
     if (stk && op->fop == FOP_create)
         stk->call.flags &= ~(uint32_t)(O_APPEND | O_TRUNC | O_DIRECT);
-    if (!stk || !fill_new_keys(op, stk))
+    if (!stk || !fill_new_keys(op, stk, folder_version))
         return stk;
     call_stack_free(stk);
     return NULL;
@@ -127,12 +132,13 @@ take_created(struct ec_op *op, struct fan *f, child_set good)
 static int
 change_name(struct ec_op *op, child_set to, child_set *sent, child_set *good, bool *is_done)
 {
+    uint64_t first = htobe64(ec_version_step()), folder_version[2] = {first, first};
     struct fan f;
     int ret;
 
     *sent = *good = 0;
     *is_done = false;
-    if (ec_ask(&f, op, to, ec_entry_make, NULL))
+    if (ec_ask(&f, op, to, ec_entry_make, folder_version))
         return -ENOMEM;
     *good = answers_judge(op, &f, true, &ret);
     *sent = f.sent & ~f.unread;

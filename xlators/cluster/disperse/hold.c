@@ -4,7 +4,7 @@
  *
  *      FREE --first user--> TAKING: INODELK on all --> HELD ------------------> ENDING ------------> FREE
  *                           children                  users come and go;       XATTROP: version,
- *                                                     XATTROP before the       size, dirty -1;
+ *                                                     XATTROP before the       size, dirty +1 or -1;
  *                                                     first that needs it      unlock
  *
  * The XATTROP before ("info") returns version, size and the length of each fragment. Children whose values
@@ -16,8 +16,13 @@
  * A version rises only after the replies have told the good children, of which K are needed: a stale child
  * whose version rose with the others' could reach the version of a good child that is away. Versions rise by
  * random steps: two children have equal versions only if both have seen the same raises. Stock clients
- * compare versions for equality only, and raise by 1. A change of names raises without a question, on stale
- * children too: steps keep them apart, and the heal decides about each name by K children.
+ * compare versions for equality only, and raise by 1. While all children are good a version rises once, so
+ * that it is not that of an empty copy (0): at the end of the first hold with a change, or by FLUSH of data;
+ * a new folder begins with a version. A raise on good children always finds a mark on them, or brings one.
+ *
+ * The end of a hold sets no mark of an object that has gone meanwhile: the brick adds the entry to its index
+ * first, and the entry would stay. So before a mark the mount asks for the versions. If a client removes the
+ * object between the two calls, the entry stays until the next crawl.
  *
  * Users whose ranges overlap follow one another, unless all are readers; so two changes of one stripe are
  * never in flight together. A hold ends after a second without a user, when a child fails, comes up or goes
@@ -54,10 +59,14 @@
  *      is stale
  *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind. Where no
  *                                         mark was set, because names changed while all children were good,
- *                                         the version has risen on the others only: they get the mark in
- *                                         another XATTROP
- *      the mount too, before that         versions differ and no mark is set: the next operation that needs
- *      XATTROP                            the versions (a stat or a listing) finds the child behind and heals
+ *                                         a version that rises on the others brings them the mark
+ *      a child and the mount, during a    if the caller has its answer, the others have the next version and
+ *      change without a mark              the mark; else it is a change in which the mount died
+ *      the mount, during an XATTROP that  the children with the new version have the mark, or those with the
+ *      raises a version after a change    old one still have it: the index names the inode, and the children
+ *                                         of the lower version are healed
+ *      the mount, before the XATTROP      equal versions and marks: the healer clears the marks
+ *      that takes such a mark back
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *

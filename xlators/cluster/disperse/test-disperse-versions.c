@@ -395,6 +395,242 @@ START_TEST(a_directory_whose_last_counters_missed_a_child_is_marked)
 }
 END_TEST
 
+/* Copies child i's version of the root; an absent version is 0. */
+static void
+root_version(unsigned i, unsigned char out[16])
+{
+    const struct stored_xattr *x = store_xattr(store_find(&scene.store[i], "/"), "trusted.ec.version");
+
+    memset(out, 0, 16);
+    if (x)
+        memcpy(out, x->bytes, 16);
+}
+
+/* Returns the number of children with a mark of the root. */
+static unsigned
+root_marks(void)
+{
+    unsigned marks = 0;
+
+    for (unsigned i = 0; i < CHILDREN; i++)
+        marks += !is_zero_xattr(store_xattr(store_find(&scene.store[i], "/"), "trusted.ec.dirty"));
+    return marks;
+}
+
+static bool
+root_versions_are_equal(void)
+{
+    unsigned char first[16], other[16];
+
+    root_version(0, first);
+    for (unsigned i = 1; i < CHILDREN; i++) {
+        root_version(i, other);
+        if (memcmp(first, other, sizeof other) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A mount makes a name, and dies at call `n` of the end of the directory's lock. Returns false: the mount did
+ * not die. */
+static bool
+run_death_at_the_last_counters(unsigned n, enum fault_kind kind)
+{
+    struct fault f = {.child = ANY_CHILD, .at = n, .kind = kind};
+
+    scene_clear(CHILDREN, false);
+    set_begin(false);
+    must(scene_call(FOP_create, fill_create, 0) == 0);
+    must(scene_call(FOP_flush, fill_fd, 0) == 0);
+    scene_arm(&f, 1);
+    scene_run(5000);
+    bool has_died = scene.is_cut;
+    scene.is_cut = true;
+    scene_end();
+    snprintf(run_text, sizeof run_text, "mount dies at call %u, fault %u", n, kind);
+    if (!root_versions_are_equal() && !root_marks())
+        finding_add("versions differ, and no child has a mark");
+    set_begin(false);
+    struct inode *root = inode_root(scene.graph->inodes);
+    must(coro_run(heal_go, root) == 0);
+    scene_run(3000);
+    inode_unref(root);
+    if (!root_versions_are_equal() || root_marks())
+        finding_add("the directory is not healed");
+    scene_end();
+    return has_died;
+}
+
+START_TEST(a_mount_that_dies_at_the_last_counters_of_a_directory_leaves_a_mark)
+{
+    findings = 0;
+    for (unsigned n = 0; run_death_at_the_last_counters(n, _i ? FAULT_CUT_AFTER : FAULT_CUT); n++)
+        ;
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+static void
+fill_folder(struct call_stack *stk)
+{
+    struct gfid gfid = {.b = {0xcc, [15] = 7}};
+
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "d"};
+    stk->call.mode = 0755;
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
+}
+
+/* A child misses a new name, and the mount dies at call `n`. */
+static void
+run_death_after_a_missed_name(unsigned child, enum fault_kind missed, unsigned n)
+{
+    struct fault f[] = {{.child = child, .at = 1, .kind = missed, .err = EIO}, /* after the lock */
+                        {.child = ANY_CHILD, .at = n, .kind = FAULT_CUT}};
+
+    scene_clear(CHILDREN, false);
+    set_begin(false);
+    must(scene_call(FOP_mkdir, fill_folder, 5000) == 0);
+    snprintf(run_text, sizeof run_text, "c%u misses a name, fault %u, mount dies at call %u", child, missed,
+             n);
+    scene_arm(f, 2);
+    int ret = scene_call(FOP_create, fill_create, 0);
+    bool was_dead = scene.was_dead;
+    scene_run(5000);
+    if (ret == 0 && !was_dead && !root_marks())
+        finding_add("the caller has its name, and no child has a mark");
+    if (!root_versions_are_equal() && !root_marks())
+        finding_add("versions differ, and no child has a mark");
+    scene.is_cut = true;
+    scene_end();
+}
+
+START_TEST(a_name_that_a_child_missed_is_marked_before_the_caller_has_it)
+{
+    static const enum fault_kind kinds[] = {FAULT_REFUSED, FAULT_UNSENT};
+
+    findings = 0;
+    for (unsigned child = 0; child < CHILDREN; child++) {
+        for (unsigned n = 0; n < 8 * CHILDREN; n++)
+            run_death_after_a_missed_name(child, kinds[_i], n);
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+/* ---- objects whose versions need not rise, or must not --------------------------------------- */
+
+static unsigned counter_calls, gone_marks;
+
+/* As a lie, but counts calls only: those that set a mark of an object that the child does not have. */
+static void
+count_counters(unsigned child, struct call_stack *stk, int *ret)
+{
+    static const unsigned char zeros[16];
+
+    (void)child;
+    if (stk->call.fop != FOP_xattrop && stk->call.fop != FOP_fxattrop)
+        return;
+    const struct dict_pair *dirty = dict_find_text(stk->call.dict, "trusted.ec.dirty");
+    counter_calls++;
+    gone_marks += *ret == -ESTALE && dirty && memcmp(dirty->v.bytes, zeros, dirty->len) != 0;
+}
+
+static void
+fill_in_folder(struct call_stack *stk)
+{
+    fill_create(stk);
+    inode_unref(stk->call.loc.parent);
+    stk->call.loc.parent = scene_inode(0, "/d");
+}
+
+static void
+fill_made_in_folder(struct call_stack *stk)
+{
+    stk->call.loc =
+        (struct loc){.parent = scene_inode(0, "/d"), .name = "f", .inode = scene_inode(0, "/d/f")};
+}
+
+static void
+fill_made_folder(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){
+        .parent = inode_root(scene.graph->inodes), .name = "d", .inode = scene_inode(0, "/d")};
+}
+
+START_TEST(the_version_of_a_folder_does_not_rise_while_all_children_are_good)
+{
+    scene_clear(CHILDREN, false);
+    set_begin(false);
+    must(scene_call(FOP_mkdir, fill_folder, 5000) == 0);
+    struct stored_xattr first = *store_xattr(store_find(&scene.store[0], "/d"), "trusted.ec.version");
+    ck_assert(!is_zero_xattr(&first));
+    scene.lie = count_counters;
+    for (unsigned n = 0; n < 4; n++) {
+        counter_calls = 0;
+        if (n % 2)
+            must(scene_call(FOP_unlink, fill_made_in_folder, 5000) == 0);
+        else
+            must(scene_call(FOP_create, fill_in_folder, 5000) == 0);
+        /* the mount asks for the version, once */
+        ck_assert_uint_eq(counter_calls, n ? 0 : CHILDREN);
+        for (unsigned i = 0; i < CHILDREN; i++) {
+            struct stored_object *d = store_find(&scene.store[i], "/d");
+
+            ck_assert_mem_eq(store_xattr(d, "trusted.ec.version")->bytes, first.bytes, first.len);
+        }
+    }
+    scene.lie = NULL;
+    scene_end();
+}
+END_TEST
+
+static void
+fill_symlink(struct call_stack *stk)
+{
+    struct gfid gfid = {.b = {0xcc, [15] = 8}};
+
+    stk->call.loc = (struct loc){.parent = inode_root(scene.graph->inodes), .name = "s"};
+    stk->call.name2 = "target";
+    must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
+}
+
+static void
+fill_made_symlink(struct call_stack *stk)
+{
+    stk->call.loc = (struct loc){
+        .parent = inode_root(scene.graph->inodes), .name = "s", .inode = scene_inode(0, "/s")};
+    stk->call.stbuf.uid = 5;
+    stk->call.valid = SETATTR_UID;
+}
+
+/* A brick adds the entry of its index before it looks for the object, so that the entry of an object that has
+ * gone would stay. 0: a symbolic link, whose version would rise from 0; 1: a folder; 2: a folder, and a child
+ * goes away after the change. */
+START_TEST(an_object_that_is_removed_gets_no_mark)
+{
+    scene_clear(CHILDREN, false);
+    set_begin(false);
+    must(scene_call(FOP_symlink, fill_symlink, 5000) == 0);
+    must(scene_call(FOP_mkdir, fill_folder, 5000) == 0);
+    gone_marks = 0;
+    scene.lie = count_counters;
+    if (_i == 0) {
+        must(scene_call(FOP_setattr, fill_made_symlink, 0) == 0);
+        must(scene_call(FOP_unlink, fill_made_symlink, 0) == 0);
+    } else {
+        must(scene_call(FOP_create, fill_in_folder, 0) == 0);
+        must(scene_call(FOP_unlink, fill_made_in_folder, 0) == 0);
+        must(scene_call(FOP_rmdir, fill_made_folder, 0) == 0);
+    }
+    if (_i == 2)
+        scene_child_down(2);
+    scene_run(5000);
+    ck_assert_uint_eq(gone_marks, 0);
+    scene.lie = NULL;
+    scene_end();
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -409,6 +645,10 @@ test_suite(void)
     tcase_add_test(t, an_earlier_fragment_makes_no_file_of_k_children);
     tcase_add_test(t, a_write_over_the_limit_of_one_of_k_children_names_the_limit);
     tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
+    tcase_add_loop_test(t, a_mount_that_dies_at_the_last_counters_of_a_directory_leaves_a_mark, 0, 2);
+    tcase_add_loop_test(t, a_name_that_a_child_missed_is_marked_before_the_caller_has_it, 0, 2);
+    tcase_add_test(t, the_version_of_a_folder_does_not_rise_while_all_children_are_good);
+    tcase_add_loop_test(t, an_object_that_is_removed_gets_no_mark, 0, 3);
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
     tcase_add_test(t, counters_of_a_file_that_is_being_removed_are_not_reported);
     suite_add_tcase(s, t);
