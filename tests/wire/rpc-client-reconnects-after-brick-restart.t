@@ -58,7 +58,12 @@ mkdir -p "$T/g"
 t "stock glusterd creates a volume" gluster --mode=script volume create g "$glusterd_host:$T/g/b0" force
 t "stock glusterd starts the volume" gluster --mode=script volume start g
 kill_brick() { kill -KILL "$(glusterd_brick_pids)"; }
-start_brick() { gluster --mode=script volume start g force; }
+# glusterd that has not noticed the death of the brick forgets the port of the new process when it does.
+has_noticed() { gluster volume status g --xml | grep -q '<status>0</status>'; }
+start_brick() {
+    wait_for 60 "glusterd to notice the death" has_noticed
+    gluster --mode=script volume start g force
+}
 run_client glusterd "$glusterd_host" 24007 "$T/g/b0"
 dies_and_returns glusterd kill_brick start_brick
 gluster --mode=script volume stop g >/dev/null
