@@ -435,6 +435,9 @@ show_heal_statistics(const json_t *answer)
     json_array_foreach(json_object_get(answer, "bricks"), i, brick)
     {
         show_heal_brick(brick);
+        if (*text(brick, "waits_for"))
+            printf("Waits for a client that is not connected to a new brick: %s\n",
+                   text(brick, "waits_for"));
         json_array_foreach(json_object_get(brick, "looks"), k, look) show_look(look);
         putchar('\n');
     }

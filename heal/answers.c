@@ -94,14 +94,17 @@ describe_set(const struct heal_volume *v, size_t set)
 static json_t *
 answer_statistics(const struct heal_volume *v, const json_t *message)
 {
-    json_t *sets = json_array(), *due = json_array();
+    json_t *sets = json_array(), *due = json_array(), *waits = json_array();
+    char who[256];
 
     (void)message;
     for (size_t i = 0; i < heal_volume_sets(v); i++) {
         json_array_append_new(sets, describe_set(v, i));
         json_array_append_new(due, json_boolean(heal_volume_full_is_due(v, i)));
+        heal_volume_waits_for(v, i, who, sizeof who);
+        json_array_append_new(waits, json_string(who));
     }
-    return json_pack("{si so so}", "error", 0, "sets", sets, "full_due", due);
+    return json_pack("{si so so so}", "error", 0, "sets", sets, "full_due", due, "waits_for", waits);
 }
 
 /* ---- judgement ------------------------------------------------------------------------------- */

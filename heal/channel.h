@@ -14,7 +14,8 @@
  *   {"do": "heal", "id": N, "name": V, "full": false}         {"id": N, "error": E}
  *   {"do": "statistics", "id": N, "name": V}                  {"id": N, "error": 0, "sets": [[[look, ...] of each
  *                                                              child] of each set],
- *                                                            "full_due": [boolean of each set]}
+ *                                                            "full_due": [boolean of each set],
+ *                                                            "waits_for": [client of each set, or ""]}
  *   {"do": "stop-full", "id": N, "name": V}                  {"id": N, "error": 0}
  *   {"do": "judge", "id": N, "name": V, "set": S,             {"id": N, "error": 0, "needs": [crawl_need, ...],
  *    "gfids": [G, ...]}                                        "faults": [{"gfid", "error", "child"}, ...]}

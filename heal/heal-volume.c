@@ -233,6 +233,14 @@ heal_volume_crawler(const struct heal_volume *v, size_t set)
     return v->sets[set].crawler;
 }
 
+void
+heal_volume_waits_for(const struct heal_volume *v, size_t set, char *who, size_t size)
+{
+    *who = '\0';
+    if (v->sets[set].crawler)
+        crawler_waits_for(v->sets[set].crawler, who, size);
+}
+
 int
 heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full)
 {

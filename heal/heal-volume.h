@@ -32,6 +32,8 @@ struct crawler *heal_volume_crawler(const struct heal_volume *v, size_t set);
 int heal_volume_ask(const struct heal_volume *v, size_t set, bool is_full);
 /* As the functions of a crawler (crawl.h), for a set of either kind. */
 bool heal_volume_full_is_due(const struct heal_volume *v, size_t set);
+/* "": also for a dispersed set, which gets no more bricks. */
+void heal_volume_waits_for(const struct heal_volume *v, size_t set, char *who, size_t size);
 void heal_volume_stop_full(const struct heal_volume *v, size_t set);
 unsigned heal_volume_children(const struct heal_volume *v, size_t set);
 unsigned heal_volume_looks(const struct heal_volume *v, size_t set, unsigned child,

@@ -3,7 +3,7 @@
 #
 # Stock clients that have not fetched the volfile with the added bricks yet: a rebalance names such a client and moves nothing
 # until each has fetched the volfile or is gone. The writes of a client in the meantime are in the moved files.
-# Covers: xlators/cluster/distribute/clients.c, xlators/protocol/server/roll.c, xlators/cluster/distribute/rebalance.c,
+# Covers: xlators/cluster/old-clients.c, xlators/protocol/server/roll.c, xlators/cluster/distribute/rebalance.c,
 # Covers: heal/rebalance-jobs.c, cli/show.c
 
 . "$(dirname "$0")/../lib/kiln.sh"

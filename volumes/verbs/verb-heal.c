@@ -132,8 +132,9 @@ describe_crawls(const struct volume *v, unsigned brick, const json_t *said)
 
     json_array_foreach(json_array_get(set, brick % v->replica), i, look)
         json_array_append_new(list, describe_crawl(look));
-    return json_pack("{ss ss so}", "host", verbs_shown_host(&v->bricks[brick]), "path",
-                     v->bricks[brick].path, "looks", list);
+    return json_pack("{ss ss so sO*}", "host", verbs_shown_host(&v->bricks[brick]), "path",
+                     v->bricks[brick].path, "looks", list, "waits_for",
+                     json_array_get(json_object_get(said, "waits_for"), brick / v->replica));
 }
 
 static int

@@ -18,7 +18,6 @@
  *   all.c          operations on a folder, on all subvolumes
  *   rebalance.c    the walk that moves files            migrate.c    moves a file
  *   migrate-names.c  the other names of a moved file
- *   clients.c      the search for clients that lack a subvolume
  *
  * Terms: a name's *hashed* subvolume is the subvolume whose range in the folder's layout has the name's
  * hash. A file's *cached* subvolume is the subvolume that stores the file. They differ after a rename, or
@@ -400,17 +399,6 @@ bool file_is_copied(const struct iatt *a);
 int file_copy_target(const struct op *o, struct inode *file, int from);
 /* Removes the mode bits of a file that is being copied from the reply to a LOOKUP. */
 void file_hide_copying(struct call_stack *stk);
-
-/* ---- clients.c ------------------------------------------------------------------------------- */
-
-enum old_client {
-    CLIENTS_NEW,    /* all clients are logged in to all subvolumes */
-    CLIENT_CHANGES, /* a client has an old graph beside a new one */
-    CLIENT_OLD      /* a client has no graph that is logged in to all subvolumes */
-};
-/* Looks for a client that is logged in to some subvolumes, but not to all. Returns an enum old_client, where
- * `who` tells the client's process, or -ENOMEM. */
-int clients_find_old(const struct op *o, char *who, size_t size);
 
 /* ---- space.c --------------------------------------------------------------------------------- */
 

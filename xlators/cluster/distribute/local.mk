@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 libkiln_xlators_a_SOURCES += \
 	xlators/cluster/distribute/all.c \
-	xlators/cluster/distribute/calls.c xlators/cluster/distribute/clients.c \
+	xlators/cluster/distribute/calls.c \
 	xlators/cluster/distribute/create.c \
 	xlators/cluster/distribute/distribute.c \
 	xlators/cluster/distribute/distribute-internal.h \
@@ -72,7 +72,8 @@ xlators_cluster_distribute_test_distribute_rebalance_LDFLAGS = $(WRAP_FOR_STARVI
 xlators_cluster_distribute_test_distribute_rebalance_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/distribute/test-distribute-clients
-xlators_cluster_distribute_test_distribute_clients_SOURCES = xlators/cluster/distribute/test-distribute-clients.c $(TEST_STARVING)
+xlators_cluster_distribute_test_distribute_clients_SOURCES = xlators/cluster/distribute/test-distribute-clients.c \
+	xlators/cluster/test-rolls.h $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_clients_LDFLAGS = $(WRAP_FOR_STARVING)
 xlators_cluster_distribute_test_distribute_clients_LDADD = $(TEST_LIBS)
 

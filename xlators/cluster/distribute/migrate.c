@@ -33,7 +33,7 @@
  * If a step before 6 fails, S loses the mark and D is emptied. If the failure was the death of S or D, the
  * states are those of a dead process.
  *
- * All this needs clients that know D. The walk waits for other clients before it begins (clients.c).
+ * All this needs clients that know D. The walk waits for other clients before it begins (old-clients.h).
  *
  * Visible to other clients between 6 and 7, for the time of one call: a client that has looked the file up
  * anew changes D, and a client that has the file open still reads S.

@@ -9,11 +9,10 @@
 #include "event/timer.h"
 #include "log/log.h"
 #include "xlators/cluster/distribute/migrate.h"
+#include "xlators/cluster/old-clients.h"
 
 enum { LIST_BYTES = 128 * 1024, SMALL_LIST_BYTES = 16 * 1024 }; /* small: beside clients */
 enum { POLL_MS = 200, BUSY_ROUNDS = 3, FOLDER_ROUNDS = 20, SETTLE_MS = 1000 };
-/* CLIENTS_MS: between two looks at the clients; CHANGING_MS: for the last calls in an old graph. */
-enum { CLIENTS_MS = 1000, CHANGING_MS = 10000 };
 
 #define MS UINT64_C(1000000)
 
@@ -28,8 +27,8 @@ struct rebalancer {
     struct heal_throttle throttle;
     atomic_bool stops;
     _Atomic uint64_t bytes, looked, moved, skipped, failed;
-    /* Times of the walk, 0: none: the latest look at the clients; the first look at a changing client. */
-    uint64_t clients_ns, changing_ns;
+    struct client_watch clients;
+    uint64_t clients_ns; /* time of the walk's latest look at the clients; 0: none */
 
     pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t over;
@@ -526,19 +525,6 @@ set_waits_for(struct rebalancer *r, const char *who)
     pthread_mutex_unlock(&r->lock);
 }
 
-static int
-find_old_client_now(struct rebalancer *r, char *who, size_t size)
-{
-    struct op o;
-    int ret = walk_op_begin(r, &o);
-
-    if (ret)
-        return ret;
-    ret = clients_find_old(&o, who, size);
-    walk_op_end(&o);
-    return ret;
-}
-
 static void
 note_old_client(struct rebalancer *r, const char *who)
 {
@@ -549,23 +535,15 @@ note_old_client(struct rebalancer *r, const char *who)
     set_state(r, REBALANCE_WAITS);
 }
 
-/* Returns whether the walk may go on: no client works with an old list of bricks (clients.c). */
+/* Returns whether the walk may go on: no client works with an old list of bricks (old-clients.h). */
 static bool
 may_walk_beside_clients(struct rebalancer *r)
 {
-    char who[sizeof r->look.waits_for];
-    int found = find_old_client_now(r, who, sizeof who);
-    uint64_t now = clock_mono_ns();
+    bool may = client_watch_look(&r->clients);
 
-    if (found != CLIENT_CHANGES)
-        r->changing_ns = 0;
-    else if (!r->changing_ns)
-        r->changing_ns = now;
-    if (found == CLIENTS_NEW || (found == CLIENT_CHANGES && now - r->changing_ns >= CHANGING_MS * MS))
-        return true;
-    if (found > 0) /* else there was no memory for the look */
-        note_old_client(r, who);
-    return false;
+    if (!may && *r->clients.who) /* else there was no memory for the look */
+        note_old_client(r, r->clients.who);
+    return may;
 }
 
 /* Returns false if the walk must stop. */
@@ -703,6 +681,7 @@ rebalancer_new(struct xlator *distribute, enum rebalance_kind kind, unsigned wid
     r->d = distribute->private;
     r->kind = kind;
     r->width = width;
+    r->clients = (struct client_watch){.xl = distribute, .spares_numbered = true};
     r->ended = ended;
     r->ended_arg = arg;
     r->job.run = rebalance_job_run;

@@ -11,9 +11,9 @@
  * client lists a folder by the hashed subvolume of its name.
  *
  * The walk waits until all subvolumes are up, also when one goes down meanwhile; then it does the folder
- * again. The walk also waits until no client works with an old list of bricks (clients.c), before the first
- * folder and, once a second, before others. The walk keeps nothing on disk: a walk after the death of the
- * process finds what there is left to do, and passes quickly over the rest.
+ * again. The walk also waits until no client works with an old list of bricks (old-clients.h), before the
+ * first folder and, once a second, before others. The walk keeps nothing on disk: a walk after the death of
+ * the process finds what there is left to do, and passes quickly over the rest.
  *
  * While clients work, a rebalancer that gives way (heal-throttle.h) handles one entry, part of a list or
  * block of a file after the other. It still begins 1000 / GAP_MAX_MS of them in a second, so that the walk

@@ -14,19 +14,11 @@
 #include "log/log.h"
 #include "xlators/cluster/distribute/rebalance.h"
 #include "xlators/cluster/distribute/test-subvolumes.h"
-#include "xlators/cluster/test-children.h"
+#include "xlators/cluster/test-rolls.h"
 
 enum { SUBVOLUMES = 3, FILE_NUMBER = 10, MANY_MS = 600000, A_MOMENT_MS = 5000, A_WHILE_MS = 30000 };
 
-#define LOGIN(process, graph)                                                                                \
-    "CTX_ID:" process "-GRAPH_ID:" graph "-PID:" process process "-HOST:host-" process "\n"
-
-static const struct rolls {
-    const char *what;
-    const char *told[SUBVOLUMES]; /* NULL: the brick does not tell its clients */
-    const char *waits_for;        /* NULL: the rebalance does not wait */
-    bool is_changing;             /* the rebalance waits for some seconds only */
-} all_rolls[] = {
+static const struct rolls all_rolls[] = {
     {"no clients", {"", "", ""}, NULL, false},
     {"bricks that do not tell", {NULL, NULL, NULL}, NULL, false},
     {"a client of all subvolumes", {LOGIN("1", "0"), LOGIN("1", "0"), LOGIN("1", "0")}, NULL, false},
@@ -69,21 +61,16 @@ static const struct rolls {
 };
 enum { ROLLS = sizeof all_rolls / sizeof all_rolls[0] };
 
-static const struct rolls *rolls;
 static bool is_number; /* the bricks answer with a number instead of a text */
 
 static void
-tell_clients(unsigned child, struct call_stack *stk, int *ret)
+tell_clients_or_number(unsigned child, struct call_stack *stk, int *ret)
 {
-    const char *text = rolls->told[child], *key = dict_key_text(DICT_KEY_CLIENTS);
+    unsigned told = rolls_told;
 
-    if (stk->call.fop != FOP_getxattr || !stk->call.name || strcmp(stk->call.name, key) != 0)
-        return;
-    *ret = text ? 0 : -ENODATA;
-    if (text && is_number)
-        must(dict_set_text_int(reply_dict(stk), key, 7) == 0);
-    else if (text)
-        must(dict_set_text(reply_dict(stk), key, DICT_PTR, text, (uint32_t)strlen(text)) == 0);
+    tell_clients(child, stk, ret);
+    if (is_number && rolls_told > told && *ret == 0)
+        must(dict_set_text_int(reply_dict(stk), dict_key_text(DICT_KEY_CLIENTS), 7) == 0);
 }
 
 /* ---- the volume ------------------------------------------------------------------------------ */
@@ -101,7 +88,7 @@ volume_begin(void)
     store_make((hashed + 1) % SUBVOLUMES, "/f", S_IFREG | 0644, FILE_NUMBER, "contents");
     rolls = &all_rolls[0];
     is_number = false;
-    scene.lie = tell_clients;
+    scene.lie = tell_clients_or_number;
 }
 
 static struct rebalancer *

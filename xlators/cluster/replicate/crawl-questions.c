@@ -21,6 +21,14 @@ crawler_looks(struct crawler *c, unsigned child, struct crawl_look out[CRAWL_LOO
     return looks_get(c->looks, child, out);
 }
 
+void
+crawler_waits_for(struct crawler *c, char *who, size_t size)
+{
+    pthread_mutex_lock(&c->lock);
+    snprintf(who, size, "%s", c->waits_for);
+    pthread_mutex_unlock(&c->lock);
+}
+
 unsigned
 crawler_faults(struct crawler *c, struct crawl_fault out[CRAWL_FAULTS_KEPT])
 {

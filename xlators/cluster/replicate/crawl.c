@@ -60,7 +60,7 @@ slot_give_back(void)
 
 enum outcome { NOT_TRIED, HEALED, CLEAN, GONE, NAMELESS, BUSY, SPLIT, FAILED };
 
-static bool
+bool
 crawl_must_stop(const struct crawler *c)
 {
     struct replicate *r = c->r;
@@ -683,12 +683,13 @@ next_wanted(struct crawler *c)
     return wanted;
 }
 
-/* A walk that the loss of a child has cut begins anew when the child is back. */
+/* A walk that the loss of a child has cut begins anew when the child is back; one that has not begun, at the
+ * next crawl. */
 static void
-crawl_done(struct crawler *c)
+crawl_done(struct crawler *c, bool has_begun)
 {
     pthread_mutex_lock(&c->lock);
-    c->wanted |= crawl_must_stop(c) ? c->doing & WANTS_FULL : 0;
+    c->wanted |= !has_begun || crawl_must_stop(c) ? c->doing & WANTS_FULL : 0;
     c->doing = 0;
     pthread_mutex_unlock(&c->lock);
 }
@@ -724,16 +725,18 @@ crawl_go(void *arg)
     struct crawler *c = arg;
     struct graph *graph = c->graph;
     unsigned wanted, failed = 0;
+    int err = 0;
 
     do {
-        while (!crawl_must_stop(c) && (wanted = next_wanted(c))) {
-            failed = wanted & WANTS_INDEX ? crawl_index(c) : 0;
-            failed += wanted & WANTS_FULL ? crawl_full(c) : 0;
-            crawl_done(c);
-            if (!crawl_must_stop(c))
+        while (!err && !crawl_must_stop(c) && (wanted = next_wanted(c))) {
+            err = crawl_prepare(c);
+            failed = !err && wanted & WANTS_INDEX ? crawl_index(c) : 0;
+            failed += !err && wanted & WANTS_FULL ? crawl_full(c) : 0;
+            crawl_done(c, !err);
+            if (!err && !crawl_must_stop(c))
                 heal_clear_parked(c->r);
         }
-    } while (!crawl_end(c, failed > 0, false));
+    } while (!crawl_end(c, failed > 0 || err, err));
     graph_unpin(graph);
 }
 

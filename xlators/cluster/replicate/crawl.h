@@ -14,6 +14,8 @@
  * not set, `background-self-heal-count`; all crawlers of the process together CRAWL_OBJECTS_MAX. With
  * `heal-throttle` the heals give way to clients (xlators/cluster/heal-throttle.h).
  *
+ * A crawl of a set with a new brick begins when no client works without that brick (crawl-new-bricks.c).
+ *
  * A crawler that dies, with its process or when the graph is drained, leaves each object and each index
  * entry as a heal that stops leaves them (heal.h): the next crawl begins anew.
  *
@@ -63,6 +65,8 @@ void crawler_stop_full(struct crawler *c);
 unsigned crawler_children(const struct crawler *c);
 /* Fills at most CRAWL_LOOKS_KEPT looks at the child, the oldest first. Returns their number. */
 unsigned crawler_looks(struct crawler *c, unsigned child, struct crawl_look out[CRAWL_LOOKS_KEPT]);
+/* Copies the text that tells the client that the crawl waits for: "process P on H"; "": it waits for none. */
+void crawler_waits_for(struct crawler *c, char *who, size_t size);
 unsigned crawler_faults(struct crawler *c, struct crawl_fault out[CRAWL_FAULTS_KEPT]);
 
 /* Judges the objects by a LOOKUP on the children that are up, and waits for the result; not on a worker. An

@@ -13,6 +13,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/lock-calls.h \
 	xlators/cluster/heal-throttle.c \
 	xlators/cluster/heal-throttle.h \
+	xlators/cluster/old-clients.c \
+	xlators/cluster/old-clients.h \
 	xlators/cluster/replicate/all.c \
 	xlators/cluster/replicate/changelog.c \
 	xlators/cluster/replicate/changelog.h \
@@ -20,6 +22,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/replicate/crawl.c \
 	xlators/cluster/replicate/crawl.h \
 	xlators/cluster/replicate/crawl-internal.h \
+	xlators/cluster/replicate/crawl-new-bricks.c \
 	xlators/cluster/replicate/crawl-questions.c \
 	xlators/cluster/replicate/data.c \
 	xlators/cluster/replicate/dead-folders.c \
@@ -106,6 +109,12 @@ xlators_cluster_replicate_test_replicate_crawl_SOURCES = xlators/cluster/replica
 	$(TEST_REPLICA_CHANGES) $(TEST_STARVING_REALLOC)
 xlators_cluster_replicate_test_replicate_crawl_LDFLAGS = $(WRAP_FOR_STARVING_REALLOC) -Wl,--wrap=sem_wait
 xlators_cluster_replicate_test_replicate_crawl_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/replicate/test-replicate-new-bricks
+xlators_cluster_replicate_test_replicate_new_bricks_SOURCES = xlators/cluster/replicate/test-replicate-new-bricks.c \
+	xlators/cluster/replicate/test-replicas.h xlators/cluster/test-rolls.h $(TEST_STARVING_REALLOC)
+xlators_cluster_replicate_test_replicate_new_bricks_LDFLAGS = $(WRAP_FOR_STARVING_REALLOC)
+xlators_cluster_replicate_test_replicate_new_bricks_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-names
 xlators_cluster_replicate_test_replicate_names_SOURCES = xlators/cluster/replicate/test-replicate-names.c \

@@ -3,7 +3,7 @@
  * of kiln.clients.
  *
  * A rebalance asks all bricks. A client that is logged in to the old bricks and not to the added ones works
- * with an old list of bricks (distribute/clients.c).
+ * with an old list of bricks (cluster/old-clients.h).
  *
  * The answer has a line for each login: the beginning of its process-uuid, which names the process and the
  * graph ("CTX_ID:C-GRAPH_ID:N-PID:P-HOST:H"). Logins of the volume's own processes and of self-heal daemons

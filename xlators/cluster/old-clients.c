@@ -1,52 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The clients of the bricks, and the search for a client that works with an old list of bricks.
- *
- * After bricks were added a client works with its old graph until it has fetched the new volfile and has
- * opened its files in the new graph. The old graph lacks the added subvolumes:
- *
- *   - A write of a file that is being moved to such a subvolume is made on the source only, because the
- *     client does not know the xattr linkto's target. A stock client reports success, so the write would be
- *     lost when the copy becomes the file.
- *   - A folder's layout has a hole for the client. The client creates files where other clients do not look.
- *
- * So a rebalance begins when no such client is left. Each brick tells which processes and graphs are logged
- * in (protocol/server/roll.c). A graph that is logged in to some subvolumes, but not to all, is old, or
- * cannot reach a subvolume. Subvolumes whose bricks do not tell, or tell more than ROLL_BYTES_MAX, are not
- * counted.
- *
- * A stock client keeps the old graph beside the new one until an application calls, and makes that call in
- * the new graph. So a client that has both graphs is idle, or has its last calls in the old graph under way;
- * the walk gives such a client some seconds for them.
- *
- * kiln-mount gives each of its logins another graph number. It needs no wait, because it marks a file whose
- * change it cannot repeat on the copy (file.c). A process is taken for one if all its graphs have one login
- * each, on several bricks.
- *
- * Not found: a client that fetched the volfile before the change, and logs in after the last look. kilnd has
- * then told the client of the change already, and the walk looks again before each folder. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "xlators/cluster/distribute/distribute-internal.h"
+#include "fs/inode.h"
+#include "graph/graph.h"
+#include "stack/coro-call.h"
+#include "xlators/cluster/old-clients.h"
+
+#define MS UINT64_C(1000000)
 
 enum { ROLL_BYTES_MAX = 4 * 1024 * 1024 }; /* of a brick: some 40,000 logins */
 
 /* A login at a brick. */
 struct roll_line {
-    const char *text; /* without a NUL, on the operation's arena */
+    const char *text; /* without a NUL, on the roll's arena */
     size_t len, process_len; /* process_len: of the part that names the process */
     unsigned child, brick;
 };
 
 struct roll {
-    const struct op *o;
+    const struct client_watch *w;
+    struct arena arena;
     struct roll_line *line; /* on the heap */
     size_t count, room;
-    unsigned children; /* that have told their clients */
+    bool *has_told;        /* indexed by child, on the arena */
+    unsigned needed;       /* children that are needed and have told their clients */
     unsigned child, brick; /* the ones being asked */
 };
+
+static bool
+is_needed(const struct roll *r, unsigned child)
+{
+    return r->has_told[child] && (!r->w->needs || r->w->needs[child]);
+}
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -91,7 +79,7 @@ roll_take(struct roll *r, const struct call_stack *stk)
 
     if (!p || (p->type != DICT_PTR && p->type != DICT_UNTYPED) || p->len > ROLL_BYTES_MAX)
         return 0;
-    char *text = arena_alloc(&r->o->stk->arena, p->len + 1);
+    char *text = arena_alloc(&r->arena, p->len + 1);
     if (!text)
         return -ENOMEM;
     memcpy(text, p->v.bytes, p->len);
@@ -102,22 +90,24 @@ roll_take(struct roll *r, const struct call_stack *stk)
 static int
 roll_ask_brick(struct roll *r, struct xlator *brick)
 {
-    struct inode *root = inode_root(r->o->d->xl->graph->inodes);
-    struct call_stack *stk = dist_call_for_inode(dist_call_new_internal(r->o, FOP_getxattr), root);
-    int told = stk ? 0 : -ENOMEM;
+    struct call_stack *stk = coro_call_new();
+    int told = 0;
 
-    inode_unref(root);
-    if (stk) {
-        stk->call.name = dict_key_text(DICT_KEY_CLIENTS);
-        stk->call.has_name = 1;
-        if (coro_call(stk, brick) >= 0)
-            told = roll_take(r, stk);
-        call_stack_free(stk);
-    }
+    if (!stk)
+        return -ENOMEM;
+    stk->caller.pid = PID_SELF_HEAL;
+    stk->call.fop = FOP_getxattr;
+    stk->call.loc.inode = inode_root(brick->graph->inodes);
+    stk->call.name = dict_key_text(DICT_KEY_CLIENTS);
+    stk->call.has_name = 1;
+    if (coro_call(stk, brick) >= 0)
+        told = roll_take(r, stk);
+    call_stack_free(stk);
     return told;
 }
 
-/* Asks each brick below the layer. Returns 1: a brick has told its clients; 0: none has; or -ENOMEM. */
+/* Asks each brick below the layer, or the layer, if it has no children. Returns 1: a brick has told its
+ * clients; 0: none has; or -ENOMEM. */
 static int
 roll_ask_below(struct roll *r, struct xlator *xl)
 {
@@ -174,21 +164,51 @@ numbers_its_logins(const struct roll *r, size_t first, size_t end)
     return has_several_bricks;
 }
 
-/* Returns the line of a graph of the process that is not logged in to all subvolumes; NULL: none. *has_new:
- * another graph of the process is. */
+static unsigned
+count_logins(const struct roll *r, size_t first, size_t end, unsigned child)
+{
+    unsigned n = 0;
+
+    for (size_t i = first; i < end; i++)
+        n += r->line[i].child == child;
+    return n;
+}
+
+/* Returns a line of a process that numbers its logins, if the process has more logins at some child than at a
+ * needed child; else NULL. *has_new: the process has logins at all needed children. */
+static const struct roll_line *
+find_old_login(const struct roll *r, size_t first, size_t end, bool *has_new)
+{
+    unsigned least = UINT32_MAX, most = 0;
+
+    if (r->w->spares_numbered)
+        return NULL;
+    for (unsigned c = 0; c < r->w->xl->child_count; c++) {
+        unsigned n = count_logins(r, first, end, c);
+
+        most = n > most ? n : most;
+        least = n < least && is_needed(r, c) ? n : least;
+    }
+    *has_new = least > 0;
+    return least < most ? &r->line[first] : NULL;
+}
+
+/* Returns the line of a graph of the process that is not logged in to all needed children; NULL: none.
+ * *has_new: another graph of the process is. */
 static const struct roll_line *
 find_old_graph(const struct roll *r, size_t first, size_t end, bool *has_new)
 {
     const struct roll_line *old = NULL;
-    unsigned children = 0;
+    unsigned has = 0;
 
     *has_new = false;
     for (size_t i = first; i < end; i++) {
         bool begins = i == first || !is_same_graph(&r->line[i - 1], &r->line[i]);
         bool ends = i + 1 == end || !is_same_graph(&r->line[i], &r->line[i + 1]);
+        bool is_other_child = begins || r->line[i].child != r->line[i - 1].child;
 
-        children = begins ? 1 : children + (r->line[i].child != r->line[i - 1].child);
-        if (ends && children < r->children)
+        has = (begins ? 0 : has) + (is_other_child && is_needed(r, r->line[i].child));
+        if (ends && has < r->needed)
             old = &r->line[i];
         else if (ends)
             *has_new = true;
@@ -202,13 +222,14 @@ find_old_client(const struct roll *r, const struct roll_line **out)
 {
     enum old_client found = CLIENTS_NEW;
     size_t first = 0;
-    bool has_new;
 
     for (size_t i = 1; i <= r->count && found != CLIENT_OLD; i++) {
         if (i < r->count && is_same_process(&r->line[first], &r->line[i]))
             continue;
-        const struct roll_line *old =
-            numbers_its_logins(r, first, i) ? NULL : find_old_graph(r, first, i, &has_new);
+        bool has_new = false;
+        const struct roll_line *old = numbers_its_logins(r, first, i)
+                                          ? find_old_login(r, first, i, &has_new)
+                                          : find_old_graph(r, first, i, &has_new);
 
         if (old && (!has_new || found == CLIENTS_NEW)) {
             *out = old;
@@ -219,7 +240,7 @@ find_old_client(const struct roll *r, const struct roll_line **out)
     return found;
 }
 
-/* Writes the process and the host of "...-PID:P-HOST:H". */
+/* Writes the process and the host of "...-PID:P-HOST:H", in printable ASCII. */
 static void
 describe_client(const struct roll_line *line, char *who, size_t size)
 {
@@ -232,27 +253,60 @@ describe_client(const struct roll_line *line, char *who, size_t size)
                  host + 6);
     else
         snprintf(who, size, "%.*s", (int)line->len, line->text);
+    for (; *who; who++) {
+        if (*who < ' ' || *who > '~')
+            *who = '?';
+    }
+}
+
+/* Returns 0 or -ENOMEM. */
+static int
+roll_call(struct roll *r)
+{
+    struct xlator *xl = r->w->xl;
+    int ret = 0;
+
+    r->has_told = arena_zalloc(&r->arena, xl->child_count * sizeof *r->has_told);
+    if (!r->has_told)
+        return -ENOMEM;
+    for (unsigned i = 0; i < xl->child_count && ret >= 0; i++) {
+        r->child = i;
+        ret = roll_ask_below(r, xl->children[i]);
+        r->has_told[i] = ret > 0;
+        r->needed += is_needed(r, i);
+    }
+    return ret < 0 ? ret : 0;
 }
 
 int
-clients_find_old(const struct op *o, char *who, size_t size)
+old_clients_find(struct client_watch *w)
 {
-    struct roll r = {.o = o};
+    struct roll r = {.w = w};
     const struct roll_line *old = NULL;
-    int ret = 0;
+    int ret = roll_call(&r);
 
-    for (unsigned i = 0; i < o->d->count && ret >= 0; i++) {
-        r.child = i;
-        ret = roll_ask_below(&r, o->d->child[i].xl);
-        r.children += ret > 0;
-    }
-    if (ret >= 0) {
+    if (!ret) {
         if (r.count)
             qsort(r.line, r.count, sizeof *r.line, compare_roll_lines);
         ret = (int)find_old_client(&r, &old);
     }
+    w->who[0] = '\0';
     if (old)
-        describe_client(old, who, size);
+        describe_client(old, w->who, sizeof w->who);
     free(r.line);
+    arena_release(&r.arena);
     return ret;
+}
+
+bool
+client_watch_look(struct client_watch *w)
+{
+    int found = old_clients_find(w);
+    uint64_t now = clock_mono_ns();
+
+    if (found != CLIENT_CHANGES)
+        w->changing_ns = 0;
+    else if (!w->changing_ns)
+        w->changing_ns = now;
+    return found == CLIENTS_NEW || (found == CLIENT_CHANGES && now - w->changing_ns >= CHANGING_MS * MS);
 }
