@@ -19,6 +19,10 @@
  * here if necessary. It gets the stub for that when it gives its place back; without memory it keeps the
  * place.
  *
+ * An operation of a client that is gone (brick_client's is_gone) fails with ENOTCONN when the turn comes: the
+ * client's locks are being released, and another client may hold the same locks by then. No client waits for
+ * the answer. An operation that has entered runs to the end.
+ *
  * The layer also notes when the bricks of this process have served a client: not a call of a healer or
  * another process of the volume's own. A healer asks with a getxattr of kiln.client-call-age, and gives way
  * to clients (xlators/cluster/heal-throttle.h).
@@ -42,6 +46,7 @@
 
 #include "data/dict.h"
 #include "event/worker.h"
+#include "fs/brick-client.h"
 #include "log/dump.h"
 #include "stack/xlator.h"
 #include "xlators/performance/io-threads/io-threads.h"
@@ -93,6 +98,13 @@ priority_of(const struct iot_conf *conf, const struct call_stack *stk)
     enum fop_priority p = fop_info[stk->call.fop].priority;
 
     return p != PRIORITY_NONE && conf->least_on && !is_of_client(stk) ? PRIORITY_LEAST : p;
+}
+
+/* True if the client's last connection has ended: from now on other clients get the client's locks. */
+static bool
+is_of_gone_client(const struct call_stack *stk)
+{
+    return stk->client && atomic_load_explicit(&stk->client->is_gone, memory_order_acquire);
 }
 
 /* ---- the clients' latest call ---------------------------------------------------------------- */
@@ -287,7 +299,7 @@ iot_run_parked(struct worker_job *job)
     at->stub = NULL;
     call_stub_free(w);
     call_stack_waited(stk, WAIT_QUEUE);
-    if (call_stack_is_abandoned(stk))
+    if (call_stack_is_abandoned(stk) || is_of_gone_client(stk))
         call_stack_fail(stk, ENOTCONN);
     else
         call_stack_unpark(stk); /* from this layer, or from the layer below that had parked it */
@@ -354,6 +366,8 @@ iot_any(struct xlator *xl, struct call_stack *stk)
 
     if (p == PRIORITY_NONE)
         return XL_PASS;
+    if (is_of_gone_client(stk))
+        return -ENOTCONN;
     if (is_work_of_client(stk))
         note_client_call();
     f = frame_push(stk, xl, iot_left);

@@ -186,8 +186,9 @@ START_TEST(at_most_thread_count_calls_run)
 }
 END_TEST
 
-/* The client is gone while its calls are parked: reads are not executed, a write is. */
-START_TEST(calls_of_a_gone_client)
+/* A connection is gone while the connection's calls are parked, but the client has another one: reads are not
+ * executed, a change is. */
+START_TEST(calls_of_a_gone_connection)
 {
     struct bench_call *calls[8];
     atomic_bool is_gone = false;
@@ -209,6 +210,44 @@ START_TEST(calls_of_a_gone_client)
         ck_assert_int_eq(bench_result(calls[i]), i < 4 || i % 2 == 0 ? 0 : -ENOTCONN);
         bench_free(calls[i]);
     }
+}
+END_TEST
+
+/* The client is gone while some of the client's calls run and others are parked. The parked calls are not
+ * executed, because another client may have got the client's locks; nor is a later call, except a flush. */
+START_TEST(calls_of_a_gone_client)
+{
+    struct brick_client *client = bench_client("alice"), *other = bench_client("bob");
+    struct bench_call *calls[9];
+
+    for (int i = 0; i < 8; i++) {
+        calls[i] = bench_call(i % 2 ? FOP_writev : FOP_setattr, i == 7 ? other : client);
+        calls[i]->stk->caller.pid = 100;
+        bench_wind(calls[i]);
+    }
+    expect_kept(4);
+    brick_client_ref(client);
+    bench_client_gone(client);
+    calls[8] = bench_call(FOP_unlink, client);
+    bench_wind(calls[8]);
+    ck_assert_int_eq(bench_result(calls[8]), -ENOTCONN);
+    for (int i = 0; i < 5; i++) { /* four that ran already, and the other client's */
+        wait_kept();
+        let_go();
+    }
+    expect_kept(0);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(bench_result(calls[i]), i < 4 || i == 7 ? 0 : -ENOTCONN);
+    struct bench_call *flush = bench_call(FOP_flush, client);
+    bench_wind(flush);
+    expect_kept(1);
+    let_go();
+    ck_assert_int_eq(bench_result(flush), 0);
+    bench_free(flush);
+    for (int i = 0; i < 9; i++)
+        bench_free(calls[i]);
+    brick_client_unref(client);
+    bench_client_gone(other);
 }
 END_TEST
 
@@ -462,6 +501,7 @@ test_suite(void)
     tcase_add_checked_fixture(limits, setup, bench_teardown);
     tcase_add_test(limits, at_most_thread_count_calls_run);
     tcase_add_test(limits, each_priority_has_its_limit);
+    tcase_add_test(limits, calls_of_a_gone_connection);
     tcase_add_test(limits, calls_of_a_gone_client);
     tcase_add_test(limits, high_comes_before_low);
     tcase_add_test(limits, locks_are_not_counted);
