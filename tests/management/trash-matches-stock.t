@@ -24,13 +24,14 @@ acts() {
         wait_for 60 "$vol to act" in_trash_of "$vol" "$1"
     done
 }
-# Removes a new file and succeeds when the file is in the folder $2.
+# Removes a new file and succeeds when the file is in the folder $2. A file that was removed before the brick had a new name of the
+# folder is there, too.
 in_trash_of() {
-    local probe=probe$((++probes)) found
+    local probe=probe$((++probes))
     echo probe >"${twin_mnt[$1]}/$probe"
     rm "${twin_mnt[$1]}/$probe"
-    found=$(compgen -G "$T/bricks/$1-0/$2/${probe}_*") || return 1
-    rm -f $found
+    compgen -G "$T/bricks/$1-0/$2/${probe}_*" || return 1
+    rm -f "$T/bricks/$1-0/$2"/probe*_*
 }
 probes=0
 
