@@ -34,6 +34,7 @@
 #include "mem/iobuf.h"
 #include "stack/xlator.h"
 #include "xlators/cluster/disperse/codec.h"
+#include "xlators/cluster/disperse/read-times.h"
 #include "xlators/cluster/fan.h"
 #include "xlators/cluster/heal-throttle.h"
 
@@ -61,6 +62,8 @@ struct disperse {
     atomic_uint generation; /* incremented whenever a child comes up or goes down */
     atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
+    struct read_times read_times[FAN_CHILDREN_MAX];
+    _Atomic uint64_t explored_ns; /* read-times.h */
 
     pthread_mutex_t lock;   /* guards the fields below; a leaf lock */
     pthread_cond_t changed; /* signalled when hold_count drops to 0 */

@@ -7,6 +7,7 @@
  * This file has the options and the handling of child events. Every operation runs in a coroutine (fan.c
  * has the table); disperse-internal.h lists the other files; hold.c says which states deaths leave. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,6 +298,8 @@ disperse_dump(struct xlator *xl, struct dump *dump)
 
         snprintf(key, sizeof key, "child_up[%u]", i);
         dump_line(dump, key, "%d", up & CHILD(i) ? 1 : 0);
+        snprintf(key, sizeof key, "read-us[%u]", i);
+        dump_line(dump, key, "%" PRIu64, read_time_expected(&d->read_times[i], clock_mono_ns()) / 1000);
     }
     dump_line(dump, "read-policy", "%s", read_policies[conf->read_policy]);
     dump_line(dump, "parallel-writes", "%d", conf->writes_in_parallel);

@@ -26,6 +26,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/metadata.c \
 	xlators/cluster/disperse/open-files.c \
 	xlators/cluster/disperse/read.c \
+	xlators/cluster/disperse/read-times.c \
+	xlators/cluster/disperse/read-times.h \
 	xlators/cluster/disperse/readdir.c \
 	xlators/cluster/disperse/write.c
 
@@ -62,3 +64,7 @@ xlators_cluster_disperse_test_disperse_throttle_SOURCES = xlators/cluster/disper
 	xlators/cluster/test-clients.h $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_throttle_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_throttle_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-read-times
+xlators_cluster_disperse_test_read_times_SOURCES = xlators/cluster/disperse/test-read-times.c
+xlators_cluster_disperse_test_read_times_LDADD = $(TEST_LIBS)

@@ -2,8 +2,9 @@
 /* READ and SEEK.
  *
  *      join the hold       version and size are known, and no change of these stripes is under way
- *      ask K children      from the child that the gfid chooses on, so that all clients spread files alike;
- *                          for a child that fails, or returns another length, the next good one
+ *      ask K children      from the child that the gfid chooses on, so that all clients spread files alike,
+ *                          without slow ones (read-times.h); for a child that fails, or returns another
+ *                          length, the next good one
  *      decode              the K fragments, of any indexes, give the stripes
  *      cut                 to the request and to the file's size
  *
@@ -73,6 +74,28 @@ struct fragment_read {
     bool is_internal;
 };
 
+static xl_verdict
+fragment_answered(struct frame *f, struct call_stack *stk)
+{
+    struct disperse *d = f->xl->private;
+
+    read_time_end(&d->read_times[f->local.u64[0]], f->local.u64[1], clock_mono_ns(), stk->reply.op_ret < 0);
+    return XL_PASS;
+}
+
+static void
+fragment_wind(struct fan *f, struct disperse *d, unsigned i, struct call_stack *stk, uint64_t now_ns)
+{
+    struct frame *frame = stk ? frame_push(stk, d->xl, fragment_answered) : NULL;
+
+    if (frame) {
+        frame->local.u64[0] = i;
+        frame->local.u64[1] = now_ns;
+        read_time_begin(&d->read_times[i], now_ns);
+    }
+    fan_wind_to(f, d->xl, i, stk);
+}
+
 static struct call_stack *
 fragment_read_make(const struct ec_op *op, unsigned i, const struct fragment_read *r)
 {
@@ -123,10 +146,13 @@ ask_for_fragments(struct ec_op *op, struct fan *f, const struct fragment_read *r
 
     fan_begin(f);
     for (;;) {
-        child_set next = choose_children(d, from & ~f->sent, first, d->data - children_count(same));
+        child_set left = from & ~f->sent;
+        child_set next = choose_children(d, left, first, d->data - children_count(same));
+        uint64_t now_ns = clock_mono_ns();
 
+        next = read_times_replace_slow(d->read_times, next, left & ~next, now_ns, &d->explored_ns);
         for_each_child (i, next)
-            fan_wind_to(f, d->xl, i, fragment_read_make(op, i, r));
+            fragment_wind(f, d, i, fragment_read_make(op, i, r), now_ns);
         fan_wait(f);
         if (fan_is_short(f))
             return -ENOMEM;
