@@ -9,13 +9,14 @@
 #include "graph/graph.h"
 #include "stack/coro-call.h"
 
-#define PATH_KEY "glusterfs.ancestry.path"
+#define FOLDER_KEY "glusterfs.ancestry.path"
+#define FILE_KEY "glusterfs.gfidtopath" /* all names, separated by ':' */
 
 /* Returns a copy of the child's path, to be cut into names; NULL: the child does not report it. */
 static char *
-copy_ancestry(struct call_stack *stk)
+copy_path(struct call_stack *stk, const char *key)
 {
-    const struct dict_pair *p = dict_find_text(stk->reply.dict, PATH_KEY);
+    const struct dict_pair *p = dict_find_text(stk->reply.dict, key);
     bool has_bytes = p && (p->type == DICT_PTR || p->type == DICT_STR || p->type == DICT_UNTYPED);
     size_t len = has_bytes ? strnlen(p->v.bytes, p->len) : 0;
     char *path = len ? arena_alloc(&stk->arena, len + 1) : NULL;
@@ -49,21 +50,37 @@ walk_ancestry(struct folder_place *out, struct inode_table *table, char *path, u
     return err ? err : *out->name ? 0 : FOLDER_PLACE_UNKNOWN;
 }
 
-int
-folder_place_find(struct folder_place *out, struct xlator *xl, unsigned i, struct call_stack *stk,
-                  folder_look *look, const void *heal)
+static int
+place_find(struct folder_place *out, const char *key, struct xlator *xl, unsigned i, struct call_stack *stk,
+           folder_look *look, const void *heal)
 {
     *out = (struct folder_place){.stk = stk};
     if (!stk)
         return -ENOMEM;
-    stk->call.name = PATH_KEY;
+    stk->call.name = key;
     stk->call.has_name = 1;
     int ret = coro_call(stk, xl->children[i]);
-    char *path = ret >= 0 ? copy_ancestry(stk) : NULL;
+    char *path = ret >= 0 ? copy_path(stk, key) : NULL;
 
     if (ret < 0)
         return ret;
+    if (path && strcmp(key, FILE_KEY) == 0)
+        path[strcspn(path, ":")] = '\0';
     return path ? walk_ancestry(out, xl->graph->inodes, path, i, look, heal) : FOLDER_PLACE_UNKNOWN;
+}
+
+int
+folder_place_find(struct folder_place *out, struct xlator *xl, unsigned i, struct call_stack *stk,
+                  folder_look *look, const void *heal)
+{
+    return place_find(out, FOLDER_KEY, xl, i, stk, look, heal);
+}
+
+int
+file_place_find(struct folder_place *out, struct xlator *xl, unsigned i, struct call_stack *stk,
+                folder_look *look, const void *heal)
+{
+    return place_find(out, FILE_KEY, xl, i, stk, look, heal);
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* folder-place: the name by which one child has a folder, which another client may have renamed while the
- * child was away. For heals, which move the folder from there.
+ * child was away. For heals, which move the folder from there, and for files of dispersed volumes.
  *
  * thread: the coroutine of a heal; all data lies on its stack. */
 #ifndef KILN_CLUSTER_FOLDER_PLACE_H
@@ -28,6 +28,10 @@ enum { FOLDER_PLACE_UNKNOWN = 1 };
  * case. */
 int folder_place_find(struct folder_place *out, struct xlator *xl, unsigned i, struct call_stack *stk,
                       folder_look *look, const void *heal);
+/* The same of a file: by the first of its names. A name with a ':' may be cut short, so the caller looks for
+ * the file there. */
+int file_place_find(struct folder_place *out, struct xlator *xl, unsigned i, struct call_stack *stk,
+                    folder_look *look, const void *heal);
 /* Drops the reference and frees the call. */
 void folder_place_end(struct folder_place *p);
 

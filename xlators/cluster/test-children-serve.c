@@ -472,7 +472,7 @@ serve_removexattr(struct child_call *c, struct stored_object *o)
     return 0;
 }
 
-/* Writes the path of a folder. */
+/* Writes the path of a folder, or of a file by its first name. */
 static void
 store_path(const struct store *s, unsigned dir, char *path, size_t size)
 {
@@ -495,7 +495,9 @@ serve_getxattr(struct child_call *c, struct stored_object *o)
     const char *name = c->stk->call.name;
     struct dict *d = reply_dict(c->stk);
 
-    if (name && strcmp(name, "glusterfs.ancestry.path") == 0) {
+    const char *path_key = S_ISDIR(o->stat.mode) ? "glusterfs.ancestry.path" : "glusterfs.gfidtopath";
+
+    if (name && strcmp(name, path_key) == 0) {
         char path[STORED_TEXT_MAX];
 
         store_path(c->s, (unsigned)(o - c->s->object), path, sizeof path);

@@ -349,9 +349,9 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
 }
 
 /* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
- * that is behind from the good ones, or if it may never have risen: an XATTROP that reaches some children
- * only, because the mount dies, leaves no K equal versions. A version that rises without a mark brings the
- * mark. While all children are good, it does so in the last XATTROP (is_last) only, which asks first. */
+ * that is behind from the good ones, or if the version may never have risen: an XATTROP that reaches some
+ * children only, because the mount dies, leaves no K equal versions. A version that rises without a mark
+ * brings the mark; while all children are good, in the last XATTROP (is_last) only. */
 static void
 take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
 {
@@ -374,8 +374,8 @@ take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
     pthread_mutex_unlock(&h->ei->lock);
 }
 
-/* Sends the XATTROP after, with the values of take_deltas(). A mark counts as set if it may have reached a
- * child. */
+/* Sends the XATTROP after, with the values of take_deltas(). A mark that may have reached a child counts as
+ * set. */
 static int
 send_deltas(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
 {
@@ -420,7 +420,7 @@ may_mark_last(struct ec_hold *h)
 
 /* Asks for the versions before a mark. Returns false if the object has gone: its mark would stay in the
  * bricks' indices, where an entry precedes the counter. Children with other versions than K children are
- * behind. A child that cannot answer any more is not, because it has made all changes so far. */
+ * behind. A child that cannot answer any more is not behind: all changes so far were made there. */
 static bool
 ask_last_versions(struct ec_op *op, struct ec_hold *h)
 {

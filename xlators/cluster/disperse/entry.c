@@ -6,8 +6,8 @@
  *      mark                only if a child is missing (hold.c)
  *      change              on all children with the lock. A new object has the same gfid everywhere; a new
  *                          file begins with version 0, size 0 and the set's configuration. A new folder
- *                          begins with a random version, so that it differs from an empty copy that a heal
- *                          makes (0), and need not rise while all children are good (hold.c)
+ *                          begins with a random version, which differs from that of an empty copy that a
+ *                          heal makes (0), and need not rise while all children are good (hold.c)
  *      judge, record       K equal answers; a child outside falls behind
  *
  * A mount that dies during a change leaves the name on some children. LOOKUP answers for the larger group.

@@ -9,7 +9,10 @@
  *                   rebuilt; then one object that is left is made on the children without it: linked or
  *                   moved from another name there, or made empty. First the object's other copies are
  *                   marked dirty, so that its contents are healed, from version 0. An object without a
- *                   gfid, which a brick has half made before it died, gets one and then goes
+ *                   gfid, which a brick has half made before it died, gets one and then goes.
+ *                   If K children have the object under any name, a client may have died while it renamed the
+ *                   object: a name of more than R children, whose removal no caller has seen, stays; from a
+ *                   name of fewer children the object moves to the name that the others have (heal-move.c)
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
  * Each batch is a unit of the throttle (heal-throttle.h), and has one name while clients work.
@@ -30,6 +33,7 @@ struct ec_name {
     const char *name;
     child_set has, lacks; /* children in neither did not answer, or are nameless */
     child_set nameless;   /* children whose object has neither a gfid nor contents */
+    child_set kept;       /* children of a half renamed object that stays, fewer than K */
     struct iatt stat[FAN_CHILDREN_MAX];
 };
 
@@ -131,6 +135,67 @@ ec_remove_on(struct ec_name *n, unsigned i)
     return ret < 0 && ret != -ENOENT ? ret : 0;
 }
 
+static bool
+has_object(struct ec_name *n, unsigned i, struct inode *inode)
+{
+    return ec_heal_send(n->h, i, ec_call(&n->h->op, FOP_lookup, i, false, inode, NULL)) >= 0;
+}
+
+/* Returns the children that have the object under another name only. */
+static child_set
+children_with_other_name(struct ec_name *n, child_set same, struct inode *inode)
+{
+    child_set has = 0;
+
+    for_each_child (i, n->h->on & ~same)
+        has |= has_object(n, i, inode) ? CHILD(i) : 0;
+    return has;
+}
+
+/* Removes the name on child i, or moves the last name of an object that others have to their name for it. */
+static int
+lose_on(struct ec_name *n, unsigned i, struct inode *inode, child_set others)
+{
+    bool is_last = S_ISDIR(n->stat[i].mode) || n->stat[i].nlink == 1;
+    int err = -ENODATA;
+
+    if (others && is_last)
+        err = ec_heal_move_back(n->h, i, child_first(others), inode, n->name);
+    return err == -ENODATA ? ec_remove_on(n, i) : err;
+}
+
+/* Removes an object that the children of `same`, fewer than K, have under the name. */
+static int
+lose_object(struct ec_name *n, child_set same)
+{
+    struct disperse *d = n->h->op.d;
+    struct inode *inode =
+        inode_link(d->xl->graph->inodes, NULL, NULL, &n->stat[child_first(same)]);
+    int err = 0;
+
+    if (!inode)
+        return -ENOMEM;
+    child_set others = children_with_other_name(n, same, inode);
+    if (children_count(same | others) < d->data)
+        others = 0; /* it cannot be rebuilt */
+    if (others && children_count(same) > d->redundancy && !n->kept) {
+        n->kept = same;
+        inode_unref(inode);
+        return 0;
+    }
+    for_each_child (i, same) {
+        int ret = lose_on(n, i, inode, others);
+
+        err = ret ? ret : err;
+        if (!ret) {
+            n->has &= ~CHILD(i);
+            n->lacks |= CHILD(i);
+        }
+    }
+    inode_unref(inode);
+    return err;
+}
+
 /* Removes objects that too few children have. */
 static int
 remove_lost(struct ec_name *n)
@@ -146,15 +211,8 @@ remove_lost(struct ec_name *n)
         left &= ~same;
         if (children_count(same) >= d->data || children_count(others) <= d->redundancy)
             continue;
-        for_each_child (i, same) {
-            int ret = ec_remove_on(n, i);
-
-            err = ret ? ret : err;
-            if (!ret) {
-                n->has &= ~CHILD(i);
-                n->lacks |= CHILD(i);
-            }
-        }
+        int ret = lose_object(n, same);
+        err = ret ? ret : err;
     }
     return err;
 }
@@ -225,21 +283,20 @@ mark_dirty(struct ec_name *n, child_set on, struct inode *inode, const struct ia
     return ec_heal_add(n->h, on, inode, c, NULL);
 }
 
-static bool
-has_object(struct ec_name *n, unsigned i, struct inode *inode)
-{
-    return ec_heal_send(n->h, i, ec_call(&n->h->op, FOP_lookup, i, false, inode, NULL)) >= 0;
-}
-
-/* Makes the object on a child that may have it under another name. */
+/* Makes the object on a child that may have it under another name. Of a half renamed file with one name, that
+ * is the old or the new name. */
 static int
 link_or_make_on(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a, const char *target)
 {
-    bool has = has_object(n, i, inode);
+    bool has = has_object(n, i, inode), moves = S_ISDIR(a->mode) || (n->kept && a->nlink == 1);
+    int err = has ? 0 : -ENOENT;
 
-    if (has && !S_ISDIR(a->mode))
+    if (has && moves && n->kept && ec_heal_move_would_uncover(n->h, i, inode))
+        return -EAGAIN; /* the other name exists in any case: its heal comes first */
+    if (has && moves)
+        err = ec_heal_move(n->h, i, inode, n->name);
+    if (has && !S_ISDIR(a->mode) && (!moves || err == -ENOENT || err == -ESTALE))
         return ec_link_on(n, i, inode);
-    int err = has ? ec_heal_move_folder(n->h, i, inode, n->name) : -ENOENT;
     return err == -ENOENT || err == -ESTALE ? make_object_on(n, i, a, target) : err;
 }
 
@@ -303,7 +360,7 @@ settle_name(struct ec_name *n)
     if (err || is_settled(n))
         return err;
     child_set same = children_with_gfid_of(n, child_first(n->has));
-    if (same != n->has || children_count(same) < n->h->op.d->data)
+    if (same != n->has || (same != n->kept && children_count(same) < n->h->op.d->data))
         return -EIO; /* no K children agree */
     return make_object(n);
 }

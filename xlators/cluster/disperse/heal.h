@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* heal: the repair of fragments, attributes and names on children that are behind, by the protocol of stock
  * healers. heal.c has the queue of background heals and attributes, heal-data.c fragments, heal-entry.c
- * names, heal-move.c folders that were renamed, crawl.c the lists of pending objects on the bricks,
+ * names, heal-move.c objects that were renamed, crawl.c the lists of pending objects on the bricks,
  * crawl-tree.c the whole tree.
  *
  * Every heal needs more than K children, and its first step locks the object, or a part of it, as every
@@ -13,7 +13,9 @@
  *                 fragments were written
  *      metadata   the sinks' metadata versions are still lower: again
  *      names      the folder's data versions are still lower: again. A name that was made on a sink leads to
- *                 an empty object of version 0; the object was marked dirty on the other children before
+ *                 an empty object of version 0; the object was marked dirty on the other children before. A
+ *                 RENAME that a dead client left half done may have been completed or taken back on some
+ *                 children: again (heal-move.c)
  *
  * The dirty counters are lowered last, by their values at the beginning of the heal, and only if all N
  * children took part.
@@ -92,9 +94,16 @@ int ec_heal_metadata(struct ec_heal *h);
 int ec_heal_entries(struct ec_heal *h);
 /* True for names that belong to each brick alone, and for . and .. */
 bool ec_heal_is_brick_own(const struct inode *dir, const char *name);
-/* Renames the folder `inode` on child i to `name` in the folder h->op.inode, whose lock the heal has. Returns
+/* Renames the object `inode` on child i to `name` in the folder h->op.inode, whose lock the heal has. Returns
  * 0; -ENOENT: the child has it nowhere; -EAGAIN: its old parent is locked there; or -errno. */
-int ec_heal_move_folder(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name);
+int ec_heal_move(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name);
+/* The other way round: from `name` to the name that child `of` has for it. Returns 0; -EAGAIN: not yet;
+ * -ENODATA: that child reports no name, or child i has a second folder of the gfid; or -errno. */
+int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct inode *inode,
+                      const char *name);
+/* Returns whether another child has another object at child i's name of the object: a RENAME had that object
+ * as its target. */
+bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inode *inode);
 /* Heals all kinds of the object. `all_names`: compares all names of a folder, even if its counters are equal.
  * Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
 int ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole);

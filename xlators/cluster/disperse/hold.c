@@ -16,9 +16,9 @@
  * A version rises only after the replies have told the good children, of which K are needed: a stale child
  * whose version rose with the others' could reach the version of a good child that is away. Versions rise by
  * random steps: two children have equal versions only if both have seen the same raises. Stock clients
- * compare versions for equality only, and raise by 1. While all children are good a version rises once, so
- * that it is not that of an empty copy (0): at the end of the first hold with a change, or by FLUSH of data;
- * a new folder begins with a version. A raise on good children always finds a mark on them, or brings one.
+ * compare versions for equality only, and raise by 1. While all children are good a version rises once,
+ * because an empty copy has the version 0: at the end of the first hold with a change, or by FLUSH of data; a
+ * new folder begins with a version. A raise on good children always finds a mark there, or brings the mark.
  *
  * The end of a hold sets no mark of an object that has gone meanwhile: the brick adds the entry to its index
  * first, and the entry would stay. So before a mark the mount asks for the versions. If a client removes the

@@ -53,6 +53,12 @@ xlators_cluster_disperse_test_disperse_names_SOURCES = xlators/cluster/disperse/
 xlators_cluster_disperse_test_disperse_names_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_names_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-renames
+xlators_cluster_disperse_test_disperse_renames_SOURCES = xlators/cluster/disperse/test-disperse-renames.c \
+	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_renames_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_renames_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-versions
 xlators_cluster_disperse_test_disperse_versions_SOURCES = xlators/cluster/disperse/test-disperse-versions.c \
 	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
