@@ -7,32 +7,11 @@
 # Covers: xlators/cluster/distribute/rebalance.c, xlators/cluster/distribute/migrate-copy.c, volumes/heal/rebalance.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
+. "$(dirname "$0")/../lib/busy-clients.sh"
 
 mkdir -p "$T/b" "$T/mnt"
 mib=24 files=12 file_mib=4
 
-client_calls() {
-    while [[ ! -e $T/stop ]]; do
-        chmod 600 "$T/mnt/attributes-$1"
-        chmod 644 "$T/mnt/attributes-$1"
-    done
-}
-# Several processes, because a loaded machine may keep one from working.
-client_begins() {
-    local n
-    rm -f "$T/stop"
-    touch "$T"/mnt/attributes-{1..4}
-    clients=()
-    for n in {1..4}; do
-        client_calls "$n" &
-        clients+=($!)
-    done
-    sleep 0.5
-}
-client_ends() {
-    touch "$T/stop"
-    wait "${clients[@]}"
-}
 # VOLUME: prints the number of READs of all its bricks. The client reads nothing.
 reads() {
     kiln_json profile "$1" | python3 -c 'import json, sys
@@ -53,11 +32,11 @@ heal_beside_client() {
     head -c "${mib}M" /dev/urandom >"$T/mnt/large"
     sync "$T/mnt/large"
     kiln volume start d force >/dev/null
-    client_begins
+    clients_begin "$T/mnt"
     before=$(reads d)
     kiln volume reset d cluster.self-heal-daemon >/dev/null
     wait_for 240 "the heal" large_is_healed
-    client_ends
+    clients_end
     echo $(($(reads d) - before))
 }
 is_over() {
@@ -77,11 +56,11 @@ rebalance() {
     md5sum "$T"/mnt/file* >"$T/sums"
     kiln volume add-brick "$1" "$T/b/$1-3" >/dev/null
     sleep 1
-    [[ -z ${3:-} ]] || client_begins
+    [[ -z ${3:-} ]] || clients_begin "$T/mnt"
     before=$(reads "$1")
     kiln volume rebalance "$1" start >/dev/null
     wait_for 240 "the rebalance" is_over "$1"
-    [[ -z ${3:-} ]] || client_ends
+    [[ -z ${3:-} ]] || clients_end
     moved=$(find "$T/b/$1-3" -path "$T/b/$1-3/.glusterfs" -prune -o -name 'file*' ! -perm 1000 -print | wc -l)
     echo $((($(reads "$1") - before) / moved))
 }
