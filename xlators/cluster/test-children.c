@@ -735,12 +735,25 @@ scene_answered(struct call_stack *stk)
     starving_resume(starve_at);
 }
 
+/* The client sends the time of a call to all children. */
+static void
+clocks_agree(void)
+{
+    int64_t latest = 0;
+
+    for (unsigned i = 0; i < scene.count; i++)
+        latest = scene.store[i].clock > latest ? scene.store[i].clock : latest;
+    for (unsigned i = 0; i < scene.count; i++)
+        scene.store[i].clock = latest;
+}
+
 int
 scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms)
 {
     int64_t starve_at = starving_pause();
     struct call_stack *stk = call_stack_new(scene_answered, NULL);
 
+    clocks_agree();
     scene.is_answered = false;
     stk->caller.pid = 1000;
     stk->call.fop = fop;

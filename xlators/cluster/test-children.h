@@ -58,7 +58,7 @@ struct stored_name {
 /* A brick's disk. */
 struct store {
     bool is_arbiter;
-    int64_t clock; /* time of the next change */
+    int64_t clock; /* time of the next change; calls of the test begin with the same time on all children */
     struct stored_object object[STORED_OBJECTS_MAX];
     struct stored_name name[STORED_NAMES_MAX];
     /* entries of the brick's index without an object; a null gfid: none. The others come from the counters */

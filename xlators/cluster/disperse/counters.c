@@ -130,7 +130,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     int ret;
     child_set good = answers_judge(op, f, false, &ret);
 
-    h->is_split = ret == -EIO && children_count(fan_done(f)) > op->d->data;
+    h->is_split = ret == -EIO && children_count(fan_done(f)) >= op->d->data;
     if (ret < 0)
         return ret == -EIO ? answers_too_few(op, f) : ret;
     const struct dict *d = f->stk[child_first(good)]->reply.dict;

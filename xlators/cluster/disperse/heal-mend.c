@@ -17,6 +17,12 @@
  * A child that has missed a change has older times; so a file of which a good child has lost the newest state
  * (an earlier disk came back) stays unhealed.
  *
+ * With K children up, or for a folder, a mount completes the raise that another one had begun before a change
+ * (ec_mend_raise()). The raise adds the same number to both words and brings a mark, and the mount died
+ * before the change: apart from the number and the mark, counters, times and fragments' lengths of all these
+ * children are equal. A child that has missed a change has older times, because the client sends the time to
+ * all bricks. A raise after a change finds the mark set.
+ *
  * So one fragment that is damaged, or that a brick lies about, decides no size: by the shortest fragment the
  * heal would cut all others.
  *
@@ -152,9 +158,9 @@ mend_are_alike(const struct ec_heal *h, unsigned i, unsigned k)
 {
     const struct ec_copy *a = &h->copy[i], *b = &h->copy[k];
 
-    return a->size == b->size && a->stat.size == b->stat.size && a->stat.mtime == b->stat.mtime &&
-           a->stat.mtime_nsec == b->stat.mtime_nsec && a->stat.ctime == b->stat.ctime &&
-           a->stat.ctime_nsec == b->stat.ctime_nsec;
+    return a->size == b->size && (a->stat.size == b->stat.size || S_ISDIR(a->stat.mode)) &&
+           a->stat.mtime == b->stat.mtime && a->stat.mtime_nsec == b->stat.mtime_nsec &&
+           a->stat.ctime == b->stat.ctime && a->stat.ctime_nsec == b->stat.ctime_nsec;
 }
 
 /* Returns the K children of the highest versions, if all children have the file and no other child has one of
@@ -233,4 +239,59 @@ ec_mend_counters(struct ec_data_heal *x, child_set *out)
         return err;
     *out = of;
     return 0;
+}
+
+/* ---- a raise before a change ----------------------------------------------------------------- */
+
+/* Fills in the raise that children lack. Returns these children; 0: the versions differ by more. */
+static child_set
+mend_lacking(const struct ec_heal *h, struct ec_change change[])
+{
+    child_set sources = mend_sources(h), lacking = 0;
+
+    if (sources != h->on || children_count(sources) < h->op.d->data)
+        return 0;
+    unsigned top = mend_highest(h, sources);
+    const struct ec_copy *to = &h->copy[top];
+    for_each_child (i, sources) {
+        const struct ec_copy *c = &h->copy[i];
+        uint64_t step = to->version[WORD_DATA] - c->version[WORD_DATA];
+
+        for (unsigned w = 0; w < 2; w++) {
+            if (to->version[w] - c->version[w] != step || to->dirty[w] - c->dirty[w] != (step != 0))
+                return 0;
+        }
+        if (!mend_are_alike(h, top, i))
+            return 0;
+        change[i] = (struct ec_change){.version = {step, step}, .dirty = {1, 1}};
+        lacking |= step ? CHILD(i) : 0;
+    }
+    return lacking;
+}
+
+int
+ec_mend_raise(struct disperse *d, struct inode *inode)
+{
+    struct ec_change change[FAN_CHILDREN_MAX] = {0};
+    struct ec_heal h;
+    int err = 0;
+
+    ec_heal_begin(&h, d, inode);
+    child_set has = ec_locks_take(&h.op, inode, d->xl->name, h.lock_owner, h.on, &err);
+    if (has == h.on) {
+        (void)ec_heal_see(&h); /* succeeds with more than K children only */
+        child_set lacking = mend_lacking(&h, change);
+
+        err = lacking ? ec_heal_add(&h, lacking, inode, change, NULL) : -EIO;
+        if (!err)
+            log_event(LOG_INFO, d->xl, "disperse-raise-mended",
+                      "%s: a client died before a change: the version of each brick is %llu now",
+                      GFID(&inode->gfid),
+                      (unsigned long long)h.copy[mend_highest(&h, h.has)].version[WORD_DATA]);
+    } else {
+        err = -EIO;
+    }
+    ec_locks_drop(&h.op, inode, d->xl->name, h.lock_owner, has);
+    ec_heal_end(&h);
+    return err;
 }

@@ -108,6 +108,10 @@ bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inod
  * Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
 int ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole);
 
+/* Gives all children that are up the same version, if they differ only because a client died before a change.
+ * Returns 0 or -errno. */
+int ec_mend_raise(struct disperse *d, struct inode *inode);
+
 /* Queues a background heal of an object with children that are behind. */
 void ec_heal_soon(struct disperse *d, struct inode *inode);
 

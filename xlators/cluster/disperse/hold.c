@@ -52,7 +52,9 @@
  *      child missing
  *      more than R children               the write fails; what it did stays, dirty stays
  *      the mount, before the raise, or    children of two versions, with equal fragments: a child that has
- *      during it, before the change       the raise alone is behind, and no later raise meets its version
+ *      during it, before the change       the raise alone is behind, and no later raise meets its version.
+ *                                         If no K children have one version, the next operation that needs
+ *                                         the versions completes the raise (ec_mend_raise())
  *      a child, before or during the      behind; the raise is sent again to the others if it told nothing
  *      raise                              about that child
  *      a good child, while another one    fewer than K are good: EIO, and no counter but dirty has risen
@@ -536,17 +538,21 @@ join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned nee
     return err;
 }
 
-/* If no K children have the same counters, because a client died while it recorded them, the heal decides by
- * the fragments, and the user joins anew. */
+/* If no K children have the same counters, because a client died while it recorded them, the heal of a file
+ * decides by the fragments; with K children, and for other objects, a raise alone is completed. Then the user
+ * joins anew. */
 int
 ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
 {
     bool is_split = false, was_whole;
     int err = join_once(op, inode, u, needs, &is_split);
 
-    if (err != -EIO || !is_split || !S_ISREG(inode_type(inode)))
+    if (err != -EIO || !is_split)
         return err;
-    (void)ec_heal_object(op->d, inode, false, &was_whole); /* if it fails, so does the next attempt */
+    if (S_ISREG(inode_type(inode)) && children_count(atomic_load(&op->d->up)) > op->d->data)
+        (void)ec_heal_object(op->d, inode, false, &was_whole); /* if it fails, so does the next attempt */
+    else if (ec_mend_raise(op->d, inode))
+        return err;
     return join_once(op, inode, u, needs, &is_split);
 }
 

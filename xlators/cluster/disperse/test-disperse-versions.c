@@ -517,6 +517,62 @@ START_TEST(a_name_that_a_child_missed_is_marked_before_the_caller_has_it)
 }
 END_TEST
 
+static void
+fill_root(struct call_stack *stk)
+{
+    stk->call.loc.inode = inode_root(scene.graph->inodes);
+}
+
+/* With K children, a mount dies at call `n` of a write or of a new name. The next mount with the same
+ * children uses the file or the folder. Returns false: the first mount did not die. */
+static bool
+run_death_of_a_raise(unsigned lost, unsigned n, bool is_name)
+{
+    struct fault f = {.child = ANY_CHILD, .at = n, .kind = FAULT_CUT};
+    struct contents after = before;
+
+    snprintf(run_text, sizeof run_text, "c%u down, mount dies at call %u of a %s", lost, n,
+             is_name ? "new folder" : "write");
+    file_make(false);
+    scene_child_down(lost);
+    scene_run(2000);
+    scene_arm(&f, 1);
+    if (is_name)
+        (void)scene_call(FOP_mkdir, fill_folder, 2000);
+    else
+        (void)change_half_stripe(&after);
+    bool has_died = scene.is_cut;
+    scene.is_cut = true;
+    scene_end();
+    scene.stays_down = 1U << lost;
+    set_begin(false);
+    int ret = is_name ? scene_call(FOP_stat, fill_root, 5000) : scene_call(FOP_readv, fill_read, 5000);
+    if (ret < 0)
+        finding_add("the next mount gets %d", ret);
+    unsigned marks = 0;
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        struct stored_object *o = store_find(&scene.store[i], is_name ? "/" : "/f");
+
+        marks += !is_zero_xattr(store_xattr(o, "trusted.ec.dirty"));
+    }
+    if (has_died && n > 4 && !marks)
+        finding_add("no child has a mark");
+    scene.stays_down = 0;
+    scene_end();
+    return has_died;
+}
+
+START_TEST(a_raise_on_k_children_that_a_dead_mount_has_begun_is_completed)
+{
+    findings = 0;
+    for (unsigned lost = 0; lost < CHILDREN; lost++) {
+        for (unsigned n = 0; run_death_of_a_raise(lost, n, _i); n++)
+            ;
+    }
+    ck_assert_uint_eq(findings, 0);
+}
+END_TEST
+
 /* ---- objects whose versions need not rise, or must not --------------------------------------- */
 
 static unsigned counter_calls, gone_marks;
@@ -647,6 +703,7 @@ test_suite(void)
     tcase_add_test(t, a_directory_whose_last_counters_missed_a_child_is_marked);
     tcase_add_loop_test(t, a_mount_that_dies_at_the_last_counters_of_a_directory_leaves_a_mark, 0, 2);
     tcase_add_loop_test(t, a_name_that_a_child_missed_is_marked_before_the_caller_has_it, 0, 2);
+    tcase_add_loop_test(t, a_raise_on_k_children_that_a_dead_mount_has_begun_is_completed, 0, 2);
     tcase_add_test(t, the_version_of_a_folder_does_not_rise_while_all_children_are_good);
     tcase_add_loop_test(t, an_object_that_is_removed_gets_no_mark, 0, 3);
     tcase_add_test(t, a_change_of_a_file_that_is_being_removed_is_stale);
