@@ -455,6 +455,7 @@ static const struct xlator_type early_child_type = {.name = "test/early-child",
                                                     .ops = &(const struct xlator_ops){.any = child_any}};
 static const struct xlator_type top_type = {.name = "test/top", .options = top_options};
 static const struct xlator_type *tested_type;
+const struct xlator_type *pair_type;
 
 static const struct xlator_type *
 scene_type_find(const char *name)
@@ -465,6 +466,8 @@ scene_type_find(const char *name)
         return &early_child_type;
     if (strcmp(name, top_type.name) == 0)
         return &top_type;
+    if (pair_type && strcmp(name, pair_type->name) == 0)
+        return pair_type;
     return strcmp(name, tested_type->name) == 0 ? tested_type : NULL;
 }
 
@@ -502,9 +505,16 @@ scene_volfile(char *text, size_t size, const struct xlator_type *type, const cha
         at += (size_t)snprintf(text + at, size - at,
                                "volume c%u\n type test/%s\n option number %u\nend-volume\n", i,
                                scene.answers_early ? "early-child" : "child", i);
+    for (unsigned i = 0; i < scene.count && scene.has_pairs; i += 2)
+        at += (size_t)snprintf(text + at, size - at,
+                               "volume r%u\n type %s\n%s subvolumes c%u c%u\nend-volume\n", i / 2,
+                               pair_type->name, scene.pair_options ? scene.pair_options : "", i, i + 1);
     at += (size_t)snprintf(text + at, size - at, "volume v\n type %s\n%s subvolumes", type->name, options);
-    for (unsigned i = 0; i < scene.count; i++)
-        at += (size_t)snprintf(text + at, size - at, " c%u", i);
+    for (unsigned i = 0; i < scene.count; i++) {
+        if (!scene.has_pairs || i % 2 == 0)
+            at += (size_t)snprintf(text + at, size - at, scene.has_pairs ? " r%u" : " c%u",
+                                   scene.has_pairs ? i / 2 : i);
+    }
     at += (size_t)snprintf(text + at, size - at, "\nend-volume\n");
     if (!is_top)
         at += (size_t)snprintf(text + at, size - at,
@@ -553,7 +563,7 @@ scene_take_graph(struct graph *g)
 
     scene.graph = g;
     for (unsigned i = 0; i < scene.count; i++)
-        scene.child[i] = tested->children[i];
+        scene.child[i] = scene.has_pairs ? tested->children[i / 2]->children[i % 2] : tested->children[i];
 }
 
 static void

@@ -97,6 +97,8 @@ struct scene {
     unsigned stays_down;              /* bits of children that the next scene_begin() leaves down */
     bool answers_early;               /* the children of the next graph answer changes before they are done */
     bool tells_late;                  /* a child that goes down first fails its calls, then sends the event */
+    bool has_pairs; /* the layer's children are replica sets r0 (c0, c1) and r1 (c2, c3) of the bricks */
+    const char *pair_options; /* ... with these options, as lines of a volfile; NULL: none */
     uint64_t scale; /* bytes of a file that a stored byte stands for, for files of many blocks; 0: one */
     bool takes_sequences;             /* the children take joined calls in one message; else they get none */
     unsigned sequences;               /* messages with joined calls */
@@ -122,6 +124,7 @@ struct scene {
     struct fd *fd;        /* of a create, open or opendir: a reference of the scene */
 };
 extern struct scene scene;
+extern const struct xlator_type *pair_type; /* of the replica sets of scene.has_pairs */
 
 /* Empties the children's disks; `count` children. The third of three may be an arbiter. */
 void scene_clear(unsigned count, bool has_arbiter);

@@ -390,6 +390,8 @@ int linkto_target(const struct dist *d, const struct call_stack *stk);
 #define MIGRATE_VETO_KEY "trusted.kiln.migrate.veto"
 /* An xattr on such a file whose own mode has bits of the mark: the mode. */
 #define MIGRATE_MODE_KEY "trusted.kiln.migrate.mode"
+/* An xattr on the copy: "1" if the copy has all of the file (migrate.c). */
+#define MIGRATE_DONE_KEY "trusted.kiln.migrate.done"
 /* Tell whether the attributes may be those of a file that is being copied to another subvolume, or of the
  * remains after the copy. */
 bool file_is_copying(const struct iatt *a);

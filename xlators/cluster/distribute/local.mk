@@ -48,6 +48,11 @@ xlators_cluster_distribute_test_migrate_SOURCES = xlators/cluster/distribute/tes
 xlators_cluster_distribute_test_migrate_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_distribute_test_migrate_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/distribute/test-migrate-replicas
+xlators_cluster_distribute_test_migrate_replicas_SOURCES = xlators/cluster/distribute/test-migrate-replicas.c $(TEST_CHILDREN)
+xlators_cluster_distribute_test_migrate_replicas_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_distribute_test_migrate_replicas_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/distribute/test-distribute-all
 xlators_cluster_distribute_test_distribute_all_SOURCES = xlators/cluster/distribute/test-distribute-all.c $(TEST_LIES) $(TEST_STARVING)
 xlators_cluster_distribute_test_distribute_all_LDFLAGS = $(WRAP_FOR_STARVING)

@@ -132,6 +132,19 @@ migrate_set_xattrs(const struct migrating *g, unsigned child, struct dict *set)
 }
 
 int
+migrate_set_done(const struct migrating *g, bool is_done)
+{
+    struct dict *set;
+
+    if (!migrate_has_replicas(g))
+        return 0;
+    set = dict_new(&g->o->stk->arena);
+    int err = set ? dict_set_text(set, MIGRATE_DONE_KEY, DICT_PTR, is_done ? "1" : "0", 2) : -ENOMEM;
+
+    return err ? err : migrate_set_xattrs(g, g->m->to, set);
+}
+
+int
 migrate_set_linkto(const struct migrating *g, unsigned child, unsigned target, const uint32_t *mode)
 {
     const char *to = g->o->d->child[target].xl->name;

@@ -305,9 +305,15 @@ drop_xattrs(const struct migrating *g, const struct dict *was, const struct dict
 }
 
 int
+migrate_read_xattrs(struct migrating *g)
+{
+    return migrate_list_xattrs(g, g->m->from, &g->list);
+}
+
+int
 migrate_copy_xattrs(struct migrating *g)
 {
-    int err = migrate_list_xattrs(g, g->m->from, &g->list);
+    int err = migrate_read_xattrs(g);
 
     return err ? err : migrate_give_xattrs(g, g->list->reply.dict, false);
 }

@@ -46,6 +46,14 @@ int migrate_set_mode(const struct migrating *g, unsigned child, uint32_t mode, s
 int migrate_truncate(const struct migrating *g, unsigned child, uint64_t size);
 int migrate_remove_xattr(const struct migrating *g, unsigned child, const char *key);
 int migrate_set_xattrs(const struct migrating *g, unsigned child, struct dict *set);
+/* Returns whether D has several bricks, so that a change of D may be on some of them only. */
+static inline bool
+migrate_has_replicas(const struct migrating *g)
+{
+    return g->o->d->child[g->m->to].xl->child_count > 0;
+}
+/* Records on a D of several bricks whether it has all of the file. */
+int migrate_set_done(const struct migrating *g, bool is_done);
 /* Makes `child` name `target` in its xattr linkto. With `mode`, the xattr of the file's own mode, too. */
 int migrate_set_linkto(const struct migrating *g, unsigned child, unsigned target, const uint32_t *mode);
 
@@ -56,6 +64,8 @@ int migrate_copy_data(struct migrating *g);
 int migrate_copy_size(struct migrating *g);
 /* Gives D the xattrs of S, except ACLs. */
 int migrate_copy_xattrs(struct migrating *g);
+/* Reads the xattrs of S into g->list. */
+int migrate_read_xattrs(struct migrating *g);
 /* The same after clients may have changed xattrs, compared with the first time. */
 int migrate_copy_changed_xattrs(struct migrating *g);
 /* Sets the ACLs of `list`, or its other xattrs, on D. */

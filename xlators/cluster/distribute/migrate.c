@@ -16,7 +16,8 @@
  *   5. Xattrs, FSYNC. Then LOOKUP on S: a file with POSIX locks of applications stays, because locks do not
  *      move.
  *   6. D gets the ACL and the mode: D is a file, and complete. Its linkto xattr shows that S is not yet
- *      switched.
+ *      switched. A D of several bricks gets the xattr MIGRATE_DONE_KEY before, because the mode may reach
+ *      some bricks only.
  *   7. The switch: S gets the mode of a linkto file. Clients that use S now look the file up, and find D.
  *      If the reply shows that a client could not repeat a change (MIGRATE_VETO_KEY), or that S had lost the
  *      mark to a change of its mode, the switch is taken back at once, before a client can have written to D.
@@ -29,6 +30,13 @@
  * 7 lookups find D, and S has a linkto file that no lookup uses. The next walk of the volume (rebalance.c)
  * finds the name on S: before 6 it migrates the file from the start, between 6 and 7 from step 7 on, and
  * after 7 it removes the linkto file.
+ *
+ * In 6 a replicated D may be a file on one brick, and a linkto file on another one. Clients that read the one
+ * change D only; those that read the other one change S and D. A heal may make D a linkto file again. So a
+ * linkto file with MIGRATE_DONE_KEY "1", of a marked S, is not emptied: D has all changes of S, and maybe
+ * more, and the next walk goes on with the ACL and the mode. A replica without the xattr is accused before
+ * the mode changes anywhere (replicate/transaction.c). An attempt from the start sets the xattr to "0" before
+ * S is marked. If step 6 fails after the xattr was set, the state stays for the next walk.
  *
  * If a step before 6 fails, S loses the mark and D is emptied. If the failure was the death of S or D, the
  * states are those of a dead process.
@@ -57,6 +65,7 @@ struct both {
     bool is_marked;                   /* S is marked for D */
     int other;                        /* S is marked for this child instead; -1: it is not */
     bool is_complete;                 /* D is the file, and S is not switched */
+    bool is_done;                     /* D has all of the file, and may be the file on some bricks */
 };
 
 static struct call_stack *
@@ -64,10 +73,10 @@ migrate_lookup_call(const struct migrating *g, bool wants_counts)
 {
     struct call_stack *stk = lookup_call(g->o, g->m->parent, g->m->name, NULL, true);
 
-    if (!wants_counts)
-        return dist_call_put_int(stk, DICT_KEY_CLEAN_WRITEXATTR, 1);
-    stk = dist_call_put_uint(stk, DICT_KEY_POSIXLK_COUNT, 1);
-    if (stk && dict_set_text_int(stk->call.xdata, MIGRATE_VETO_KEY, 0)) {
+    stk = wants_counts ? dist_call_put_uint(stk, DICT_KEY_POSIXLK_COUNT, 1)
+                       : dist_call_put_int(stk, DICT_KEY_CLEAN_WRITEXATTR, 1);
+    if (stk &&
+        dict_set_text_int(stk->call.xdata, wants_counts ? MIGRATE_VETO_KEY : MIGRATE_DONE_KEY, 0)) {
         call_stack_free(stk);
         return NULL;
     }
@@ -95,6 +104,15 @@ is_marked_reply(const struct call_stack *stk)
            dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO);
 }
 
+static bool
+is_done_reply(const struct call_stack *stk)
+{
+    const struct dict_pair *p = dict_find_text(stk->reply.xdata, MIGRATE_DONE_KEY);
+
+    return p && p->len > 0 && (p->type == DICT_PTR || p->type == DICT_UNTYPED || p->type == DICT_STR) &&
+           *(const char *)p->v.bytes == '1';
+}
+
 static int
 both_judge(const struct migrating *g, struct both *b)
 {
@@ -112,9 +130,13 @@ both_judge(const struct migrating *g, struct both *b)
         return 0;
     if (!gfid_equal(&b->copy->reply.stat.gfid, &s->gfid))
         return -EEXIST;
-    if (reply_is_linkto(b->copy))
+    bool is_of_source = b->is_marked && linkto_target(g->o->d, b->copy) == (int)m->from;
+
+    if (reply_is_linkto(b->copy)) {
+        b->is_done = is_of_source && is_done_reply(b->copy);
         return 0;
-    b->is_complete = b->is_marked && linkto_target(g->o->d, b->copy) == (int)m->from;
+    }
+    b->is_complete = is_of_source;
     return b->is_complete ? 0 : -EEXIST;
 }
 
@@ -267,10 +289,10 @@ make_copy(const struct migrating *g, const struct both *b)
 
     if (!b->copy)
         return linkto_make(g->o, m->to, m->parent, m->name, &m->file->gfid, m->from, false);
-    int err = linkto_target(g->o->d, b->copy) == (int)m->from
-                  ? 0
-                  : migrate_set_linkto(g, m->to, m->from, NULL);
+    int err = migrate_set_done(g, false);
 
+    if (!err && linkto_target(g->o->d, b->copy) != (int)m->from)
+        err = migrate_set_linkto(g, m->to, m->from, NULL);
     return err || !b->copy->reply.stat.size ? err : migrate_truncate(g, m->to, 0);
 }
 
@@ -328,6 +350,25 @@ check_locks(const struct migrating *g)
     return err;
 }
 
+/* Makes D a file. */
+static int
+expose_copy(struct migrating *g)
+{
+    g->may_be_complete = true;
+    int err = migrate_give_xattrs(g, g->list->reply.dict, true);
+
+    return err ? err : migrate_set_mode(g, g->m->to, mode_of_copy(g, g->mode), NULL);
+}
+
+/* Step 6 once more, after a process has died in it. */
+static int
+expose_copy_again(struct migrating *g)
+{
+    int err = migrate_read_xattrs(g);
+
+    return err ? err : expose_copy(g);
+}
+
 /* Step 6. */
 static int
 complete_copy(struct migrating *g)
@@ -341,22 +382,22 @@ complete_copy(struct migrating *g)
     g->mode = (g->source.mode & 07777 & ~(uint32_t)MIGRATE_MARK) | (g->mode & MIGRATE_MARK);
     err = copy_attributes(g);
     err = err ? err : migrate_copy_changed_xattrs(g);
-    if (err)
-        return err;
-    g->may_be_complete = true;
-    err = migrate_give_xattrs(g, g->list->reply.dict, true);
-    return err ? err : migrate_set_mode(g, g->m->to, mode_of_copy(g, g->mode), NULL);
+    err = err ? err : migrate_set_done(g, true);
+    return err ? err : expose_copy(g);
 }
 
-/* After a failure in step 6: returns 0 if D is complete, else the error. *may_undo: D is no file yet. */
+/* After a failure in step 6: returns 0 if D is complete, else the error. *may_undo: D is no file yet, on any
+ * brick. */
 static int
 judge_copy(const struct migrating *g, int failure, bool *may_undo)
 {
     struct iatt copy;
     int err = g->may_be_complete ? migrate_stat(g, g->m->to, &copy) : -ENOENT;
 
-    *may_undo = !g->may_be_complete || (!err && file_is_copied(&copy));
-    return !err && !*may_undo ? 0 : failure;
+    bool is_linkto = !err && file_is_copied(&copy);
+
+    *may_undo = !g->may_be_complete || (is_linkto && !migrate_has_replicas(g));
+    return !err && !is_linkto ? 0 : failure;
 }
 
 /* Step 8. `at_switch`: attributes of S before the switch. */
@@ -381,8 +422,9 @@ repair_copy(struct migrating *g, const struct iatt *at_switch)
 static int
 release_copy(const struct migrating *g)
 {
-    int err = migrate_remove_xattr(g, g->m->to, MIGRATE_LINKTO_KEY);
+    int err = migrate_has_replicas(g) ? migrate_remove_xattr(g, g->m->to, MIGRATE_DONE_KEY) : 0;
 
+    err = err ? err : migrate_remove_xattr(g, g->m->to, MIGRATE_LINKTO_KEY);
     if (err || !has_mark_of_its_own(g))
         return err;
     err = migrate_set_mode(g, g->m->to, g->mode, NULL);
@@ -434,6 +476,7 @@ switch_source(const struct migrating *g, struct iatt *before)
     if (!is_missing_changes)
         return ret < 0 ? ret : 0;
     int err = migrate_set_mode(g, g->m->from, before->mode & 07777, NULL);
+    err = err ? err : migrate_set_done(g, false);
     err = err ? err : migrate_set_mode(g, g->m->to, S_ISVTX, NULL);
     return err ? err : -EBUSY;
 }
@@ -478,8 +521,9 @@ end_other_attempt(struct migrating *g, unsigned other)
         learn_own_mode(g, &b);
         g->source = b.source->reply.stat;
     }
-    if (!err && b.is_complete) {
-        err = switch_to_copy(g);
+    if (!err && (b.is_complete || b.is_done)) {
+        err = b.is_done ? expose_copy_again(g) : 0;
+        err = err ? err : switch_to_copy(g);
         err = err ? err : -ENOENT;
     } else if (!err || err == -EEXIST) {
         bool has_copy = !err && b.copy;
@@ -528,9 +572,12 @@ migrate_locked(struct migrating *g)
         learn_own_mode(g, &b);
         g->source = b.source->reply.stat;
     }
-    if (!err && !b.is_complete && (g->m->stays = reason_to_stay(g, &b)))
+    if (!err && b.is_done)
+        err = expose_copy_again(g);
+    bool is_there = b.is_complete || b.is_done;
+    if (!err && !is_there && (g->m->stays = reason_to_stay(g, &b)))
         err = -EAGAIN;
-    if (!err && !b.is_complete) {
+    if (!err && !is_there) {
         bool may_undo = false;
 
         err = migrate_copy(g, &b);
@@ -607,8 +654,10 @@ settle_found(struct migrating *g, const struct call_stack *stk)
         return 0;
     if (is_marked_reply(stk)) /* for a child that the volume has no more */
         err = migrate_set_mode(g, g->m->from, stk->reply.stat.mode & 07777 & ~(uint32_t)MIGRATE_MARK, NULL);
-    if (!err && dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO))
-        err = migrate_remove_xattr(g, g->m->from, MIGRATE_LINKTO_KEY);
+    if (!err && dict_has(stk->reply.xdata, DICT_KEY_DHT_LINKTO)) {
+        err = migrate_remove_xattr(g, g->m->from, MIGRATE_DONE_KEY);
+        err = err ? err : migrate_remove_xattr(g, g->m->from, MIGRATE_LINKTO_KEY);
+    }
     if (!err && read_own_mode(g, g->m->from, &mode)) {
         err = migrate_set_mode(g, g->m->from, mode, NULL);
         err = err ? err : migrate_remove_xattr(g, g->m->from, MIGRATE_MODE_KEY);
