@@ -48,7 +48,7 @@ t "kiln-mount writes to both copies" wait_for 240 "kiln-mount" bash -c "echo kil
 
 refused 'multiple of 2' add-brick v "$T/b/3"
 refused '1 bricks to go from replica 2 to 4' add-brick v replica 4 "$T/b/3"
-refused 'overlap' add-brick v "$T/b/1" "$T/b/3"
+refused 'twice' add-brick v "$T/b/1" "$T/b/3"
 refused 'not empty' replace-brick v "$T/b/1" "$T/b/full"
 refused 'is no brick' replace-brick v "$T/b/9" "$T/b/10"
 refused 'volume id|id' reset-brick v "$T/b/1" "$T/b/1" commit
