@@ -368,10 +368,15 @@ void settle_listed(const struct op *o, struct inode *folder, const struct call_s
 /* Creates a linkto file (parent, name) on `at` that points to `target`. Returns 0 if it exists then. */
 int linkto_make(const struct op *o, unsigned at, struct inode *parent, const char *name,
                 const struct gfid *gfid, unsigned target, bool replaces);
-/* The same in two steps: the call, and the evaluation of its result. */
+/* Returns the call of linkto_make(); NULL: out of memory. */
 struct call_stack *linkto_call(const struct op *o, struct inode *parent, const char *name,
                                const struct gfid *gfid, unsigned target, bool replaces);
-int linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret);
+/* Replaces the linkto file of the name, which has another gfid, under the locks of the name. The name has a
+ * linkto file at any time. Returns 0 or -errno. */
+int linkto_replace(const struct op *o, unsigned at, struct inode *parent, const char *name,
+                   const struct gfid *gfid, unsigned target);
+/* Has the file's linkto files on `at` point to `target`. Returns 0 or -errno. */
+int linkto_retarget(const struct op *o, unsigned at, const struct iatt *file, unsigned target);
 /* Removes the name if it is a linkto file; `unless_open`: and no client has it open. */
 int linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char *name, bool unless_open);
 /* Removes a linkto file that is not on the hashed subvolume of its name, unless a client has it open, or a

@@ -3,13 +3,20 @@
  * the subvolume that stores it. They belong to the volume, not to a user: created and removed as root, pid
  * -4, with the caller's times.
  *
- * A client that finds a linkto file follows it or, if it points nowhere, looks on all subvolumes
- * (lookup.c). So a missing or stale linkto file costs extra calls, and leads to a wrong file only if
- * another file has been created where it points. A brick removes the name only if it is still a linkto file
- * and, if the call asks for that, no client has it open (brick 4.4). */
+ * A client that finds a linkto file follows it or, if it points nowhere or to a file of another gfid, looks
+ * on all subvolumes (lookup.c). So a stale linkto file costs extra calls. A missing linkto file hides the
+ * file: where lookups are optimized (lookup-optimize), the hashed subvolume's ENOENT is the answer. So a
+ * linkto file is replaced by a RENAME of a new linkto file, made under a name that no lookup uses
+ * (linkto_replace()). A client that dies between the two calls leaves the stale linkto file and the one
+ * with the spare name, which the next replacement, a rebalance or the removal of the folder removes. A
+ * brick removes the name only if it is still a linkto file and, if the call asks for that, no client has it
+ * open (brick 4.4). */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "xlators/cluster/distribute/distribute-internal.h"
 
 int
@@ -53,7 +60,7 @@ linkto_call(const struct op *o, struct inode *parent, const char *name, const st
     return replaces ? dist_call_put_str(stk, DICT_KEY_FORCE_REPLACE, "yes") : stk;
 }
 
-int
+static int
 linkto_made(const struct op *o, unsigned at, struct inode *parent, const char *name, int ret)
 {
     if (ret == -EEXIST && is_linkto_at(o, at, parent, name))
@@ -84,6 +91,71 @@ linkto_remove(const struct op *o, unsigned at, struct inode *parent, const char 
 {
     int ret = dist_call_once(o, at, linkto_remove_call(o, parent, name, unless_open));
 
+    return ret < 0 ? ret : 0;
+}
+
+/* The holder of the locks on `name` alone uses its spare name. */
+static const char *
+linkto_spare_name(const struct op *o, const char *name)
+{
+    enum { SPARE_BYTES = 40 };
+    char *text = arena_alloc(&o->stk->arena, SPARE_BYTES);
+
+    if (text)
+        snprintf(text, SPARE_BYTES, ".kiln-linkto-%016" PRIx64, hash_text(name));
+    return text;
+}
+
+static struct call_stack *
+linkto_rename_call(const struct op *o, struct inode *parent, const char *from, const char *to)
+{
+    struct call_stack *stk = dist_call_for_name(dist_call_new_internal(o, FOP_rename), parent, from);
+
+    if (stk) {
+        stk->call.loc2.parent = inode_ref(parent);
+        stk->call.loc2.name = to;
+    }
+    return dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes");
+}
+
+int
+linkto_replace(const struct op *o, unsigned at, struct inode *parent, const char *name,
+               const struct gfid *gfid, unsigned target)
+{
+    const char *spare = linkto_spare_name(o, name);
+    int ret = -ENOMEM;
+
+    for (unsigned n = 0; spare && n < 2; n++) {
+        ret = dist_call_once(o, at, linkto_call(o, parent, spare, gfid, target, true));
+        if (ret != -EEXIST)
+            break;
+        (void)linkto_remove(o, at, parent, spare, false); /* of a client that died */
+    }
+    if (ret < 0)
+        return ret;
+    ret = dist_call_once(o, at, linkto_rename_call(o, parent, spare, name));
+    if (ret < 0)
+        (void)linkto_remove(o, at, parent, spare, false);
+    return ret < 0 ? ret : 0;
+}
+
+int
+linkto_retarget(const struct op *o, unsigned at, const struct iatt *file, unsigned target)
+{
+    const char *to = o->d->child[target].xl->name;
+    struct inode *inode = inode_link(o->d->xl->graph->inodes, NULL, NULL, file);
+    struct call_stack *stk =
+        inode ? dist_call_for_inode(dist_call_new_internal(o, FOP_setxattr), inode) : NULL;
+    int err = -ENOMEM;
+
+    inode_unref(inode);
+    if (stk && (stk->call.dict = dict_new(&stk->arena)))
+        err = dict_set_bytes(stk->call.dict, DICT_KEY_DHT_LINKTO, to, (uint32_t)strlen(to) + 1);
+    if (err && stk)
+        call_stack_free(stk);
+    if (err)
+        return err;
+    int ret = dist_call_once(o, at, dist_call_put_str(stk, DICT_KEY_INTERNAL_FOP, "yes"));
     return ret < 0 ? ret : 0;
 }
 

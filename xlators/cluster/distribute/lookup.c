@@ -9,7 +9,7 @@
  *      the hashed one are asked in parallel. The linkto file is valid if a file of the same gfid is there.
  *   4. LOOKUP on all subvolumes, if the name is missing and the folder's layout is not from the volume's
  *      last rebalance, or the linkto file points nowhere, or the hashed subvolume does not answer. A file
- *      found elsewhere gets a linkto file on its hashed subvolume; a wrong linkto file is removed, unless a
+ *      found elsewhere gets a linkto file on its hashed subvolume; a wrong linkto file is replaced, unless a
  *      client has it open. The same happens if the hashed subvolume lacks the name and the file's last
  *      known subvolume has the file, which is the state after a client died in a rename. Other clients find
  *      such a name only in a listing, as with stock clients.
@@ -305,28 +305,29 @@ needs_repair(const struct op *o, const struct everywhere *e)
     return e->file >= 0 && e->file != e->hashed && (!is_linkto_valid(o, e) || !has_linkto_same_gfid(e));
 }
 
-/* Creates or replaces the linkto file of a file that is not on the name's hashed subvolume. Failure to
- * create it is ignored. Returns 0, or -errno: existing objects contradict each other. */
+/* Creates or replaces the linkto file of a file that is not on the name's hashed subvolume. A linkto file
+ * that names the file's subvolume, but has another gfid, is that of a replaced file: the renaming client
+ * has died. Failure to create a linkto file is ignored. Returns 0, or -EIO: the linkto file cannot be
+ * replaced. */
 static int
 repair_linkto(const struct op *o, const struct everywhere *e, struct inode *parent, const char *name)
 {
     const struct iatt *file = &e->fan.call[e->file]->reply.stat;
-    int at_hashed = dist_fan_result(&e->fan, (unsigned)e->hashed);
+    int at_hashed = dist_fan_result(&e->fan, (unsigned)e->hashed), err = 0;
+    unsigned hashed = (unsigned)e->hashed, at = (unsigned)e->file;
 
-    if (is_linkto_valid(o, e))
-        return has_linkto_same_gfid(e) ? 0 : -ESTALE;
-    if (!o->has_names)
+    if (!o->has_names || (is_linkto_valid(o, e) && has_linkto_same_gfid(e)))
         return 0;
-    if (e->has_linkto && !has_open_fds(e->fan.call[e->hashed])) {
-        at_hashed = linkto_remove(o, (unsigned)e->hashed, parent, name, true);
-        if (at_hashed == -EBUSY || at_hashed == -ENOTCONN)
-            return -EIO;
-        at_hashed = at_hashed ? at_hashed : -ENOENT;
-    }
-    if (at_hashed == -ENOENT &&
-        !linkto_make(o, (unsigned)e->hashed, parent, name, &file->gfid, (unsigned)e->file, false))
-        linkto_own(o, (unsigned)e->hashed, file);
-    return 0;
+    if (e->has_linkto && has_open_fds(e->fan.call[e->hashed]))
+        return 0;
+    if (e->has_linkto)
+        err = has_linkto_same_gfid(e) ? linkto_retarget(o, hashed, file, at)
+                                      : linkto_replace(o, hashed, parent, name, &file->gfid, at);
+    else
+        err = at_hashed == -ENOENT ? linkto_make(o, hashed, parent, name, &file->gfid, at, false) : at_hashed;
+    if (!err)
+        linkto_own(o, hashed, file);
+    return e->has_linkto && err == -ENOTCONN ? -EIO : 0;
 }
 
 static void

@@ -132,15 +132,15 @@ migrate_names_make(const struct op *o, const struct migration *m, const struct m
 void
 migrate_names_switch(const struct op *o, const struct migration *m, const struct migrate_names *names)
 {
+    const struct iatt file = {.gfid = m->file->gfid, .mode = m->file->type};
+
     for (unsigned i = 0; i < names->count; i++) {
         const struct migrate_name *n = &names->of[i];
 
         if (n->hashed == m->from)
             continue; /* the name on S is the linkto file */
-        if (n->hashed != m->to) {
-            (void)linkto_remove(o, n->hashed, n->parent, n->name, false);
+        if (n->hashed != m->to && linkto_retarget(o, n->hashed, &file, m->to) == -ENOENT)
             (void)linkto_make(o, n->hashed, n->parent, n->name, &m->file->gfid, m->to, false);
-        }
         (void)linkto_remove(o, m->from, n->parent, n->name, false);
     }
 }

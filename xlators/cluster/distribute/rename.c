@@ -8,12 +8,12 @@
  *      locks of 1 and 2 are taken in parallel.
  *   3. LOOKUP of both names, in parallel on the hashed subvolumes and on the files' supposed subvolumes:
  *      both must be the locked objects. If not, all locks are released and the rename starts again.
- *   4. S_c = D_c: RENAME there, after removal of a linkto file of D on D_h. S_c = D_h: RENAME there.
+ *   4. S_c = D_c: RENAME there. Then a linkto file of D on D_h is replaced (linkto_replace()); until then its
+ *      gfid is not that of D on S_c, and lookups ask all subvolumes. S_c = D_h: RENAME there.
  *      Otherwise: D_h gets a linkto file named S (unless S_h = D_h already has one), while LINK on S_c
  *      gives the file its second name; then the linkto file is renamed from S to D on D_h. Now all clients
  *      find the file by D.
- *   5. In parallel: removal of the remains of S and of the replaced file; in the first case of 4 creation
- *      of a linkto file on D_h.
+ *   5. In parallel: removal of the remains of S and of the replaced file.
  * If a step fails before the RENAME, the objects created so far are removed. If the connection to D_h ends
  * before the reply to the RENAME, and the RENAME would have replaced the file D itself, the second name on
  * S_c stays: if D_h has done the RENAME, that name is the only object that D leads to. Otherwise D is the old
@@ -26,6 +26,10 @@
  *
  * Visible to other clients: the name S or the name D or, after the LINK, both; at least one at any time. A
  * lookup never uses a linkto file of S on D_h.
+ *
+ * A client that dies in the first case of 4, after the RENAME, leaves the linkto file of the replaced file:
+ * the next LOOKUP of D finds the file on S_c and replaces the linkto file (lookup.c). (A stock client removes
+ * the linkto file before the RENAME. If it dies then, D is in listings only.)
  *
  * A client that dies before step 4 leaves a linkto file that no lookup uses. A client that dies after the
  * LINK leaves the file with both names. If the rename replaces D, and D_c or S_c is not D_h, D hides a name:
@@ -464,10 +468,13 @@ rename_in_place(struct rename *r, struct call_stack **out)
     int cached = r->source.cached, target = has_target(r) ? r->target.cached : -1;
 
     *out = NULL;
-    /* that linkto file has the gfid of the replaced file */
-    if (cached == target && r->target_hashed != target)
-        (void)linkto_remove(o, (unsigned)r->target_hashed, r->to->parent, r->to->name, false);
-    return rename_at(r, (unsigned)cached, false, out);
+    int err = rename_at(r, (unsigned)cached, false, out);
+
+    /* That linkto file has the gfid of the replaced file. After a failure the lookups replace it. */
+    if (!err && cached == target && r->target_hashed != target)
+        (void)linkto_replace(o, (unsigned)r->target_hashed, r->to->parent, r->to->name,
+                             &r->source.inode->gfid, (unsigned)cached);
+    return err;
 }
 
 /* Calls of step 5. */
@@ -502,12 +509,10 @@ remove_remains(struct rename *r, bool stays)
     const struct op *o = r->o;
     const struct loc *from = r->from, *to = r->to;
     int cached = r->source.cached, hashed = r->target_hashed, renamed_at = stays ? cached : hashed;
-    struct call_stack *linkto = NULL, *old = NULL, *replaced = NULL;
+    struct call_stack *old = NULL, *replaced = NULL;
     struct left left = {.count = 0};
 
     coro_group_begin(&left.group);
-    if (stays && hashed != cached)
-        linkto = left_wind(r, &left, hashed, new_linkto_call(r, to));
     if (!stays)
         old = left_wind(r, &left, cached, unlink_call(r, from));
     if (r->source_hashed != renamed_at && r->source_hashed != cached)
@@ -522,8 +527,7 @@ remove_remains(struct rename *r, bool stays)
         log_event(LOG_WARNING, o->d->xl, "distribute-old-name-left", "%s on %s: %s", from->name,
                   o->d->child[cached].xl->name, strerror(-old_left));
     /* An existing linkto file keeps its owner, which decides nothing. */
-    bool is_new = linkto ? !linkto_made(o, (unsigned)hashed, to->parent, to->name, left_result(linkto))
-                         : !stays && hashed != r->source_hashed;
+    bool is_new = hashed != cached && (stays || hashed != r->source_hashed);
 
     for (unsigned i = 0; i < left.count; i++)
         call_stack_free(left.call[i]);
