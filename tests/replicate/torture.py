@@ -7,6 +7,8 @@ Reads a command a line and answers with lines, the last of which is `.`:
     end STATE                             ends the writers and waits; a line for each writer that a living mount refused a call
     heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; prints the pending heals
                                           after LIMIT seconds in which their number has not fallen
+    before STATE SIZE BRICK...            remembers the renames that a dead mount has left half done in sets of SIZE bricks. From then on, a line
+                                          about such a name begins with `stock: `
     compare SIZE KIND BRICK...            differences between the bricks of each set of SIZE; KIND: `replicas`, `arbiter`, or the number
                                           of redundant bricks of a dispersed set
     verify MNT STATE                      differences between the mount and the acknowledged changes of the writers
@@ -14,6 +16,7 @@ Reads a command a line and answers with lines, the last of which is `.`:
 """
 import contextlib
 import os
+import re
 import sys
 import time
 import traceback
@@ -23,6 +26,7 @@ import torture_work
 
 HANG = 120  # seconds
 children = []
+half_renamed = []  # names
 
 
 def write(mnt, state, count, seed):
@@ -64,16 +68,28 @@ def heal(limit, mnt, *bricks):
         if least is None or len(found) < least:
             least, ends = len(found), time.monotonic() + float(limit)
         if not found or time.monotonic() > ends:
-            return found
+            return tell(found)
         time.sleep(0.1)
 
 
+def before(state, size, *bricks):
+    half_renamed[:] = torture_bricks.half_renamed(bricks, int(size), torture_work.renames_in_flight(state))
+    return []
+
+
+def tell(lines):
+    def is_of_half(line):
+        words = [] if line.startswith(("times:", "linkto:", "leftover:")) else re.split("[ :,()]+", line)
+        return any(word == path or word.startswith(path + "/") for path in half_renamed for word in words)
+    return ["stock: " + line if is_of_half(line) else line for line in lines]
+
+
 def compare(size, kind, *bricks):
-    return torture_bricks.compare(bricks, int(size), kind)
+    return tell(torture_bricks.compare(bricks, int(size), kind))
 
 
 def verify(mnt, state):
-    return torture_work.verify(mnt, state)
+    return tell(torture_work.verify(mnt, state))
 
 
 def calls(state):
@@ -85,7 +101,7 @@ def calls(state):
     return [str(count)]
 
 
-COMMANDS = {command.__name__: command for command in (write, end, heal, compare, verify, calls)}
+COMMANDS = {command.__name__: command for command in (write, end, heal, before, compare, verify, calls)}
 
 
 def main():

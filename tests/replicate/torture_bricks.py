@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
 """The contents of the bricks of a replicated or dispersed volume: the pending heals, and the differences between
 the bricks of a set."""
+import errno
 import hashlib
 import os
 import stat
@@ -92,6 +93,26 @@ def pending(bricks, indices_are_walked=True):
                 found.append("pending: %s: index %s: %s (%s) %s" % (short, kind, gfid, paths.get(gfid), inside))
         found.extend("pending: %s: %s is parked" % (short, name) for name in parked(brick))
     return found
+
+
+def half_renamed(bricks, size, renames):
+    """The names of those (from, to) of which some bricks of a set have only the old, others only the new name of an object."""
+    names = []
+    for source, target in renames:
+        for first in range(0, len(bricks), size):
+            gfids = [[gfid_of(os.path.join(brick, name)) for name in (source, target)] for brick in bricks[first:first + size]]
+            if any(old and old != new and [other for other in gfids if other[1] == old and other[0] != old] for old, new in gfids):
+                names += [source, target]
+    return names
+
+
+def gfid_of(path):
+    try:
+        return os.getxattr(path, "trusted.gfid", follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENODATA):
+            raise
+        return None
 
 
 def contents(path, info):

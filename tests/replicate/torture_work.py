@@ -560,6 +560,15 @@ def owner_of(path):
     return parts[1].split("-")[0] if parts[0] in SHARED and len(parts) > 1 else parts[0]
 
 
+def renames_in_flight(state):
+    """(from, to) of the renames in which the mount died."""
+    found = []
+    for name in sorted(name for name in os.listdir(state) if "." not in name):
+        with open(os.path.join(state, name), "rb") as file:
+            found += [(source, target) for source, target, _ in pickle.load(file)[0].moves]
+    return found
+
+
 def verify(mnt, state):
     """What is wrong on the mount. When nothing is, the models become as the mount is: a call whose outcome was open is decided."""
     wrong = []
