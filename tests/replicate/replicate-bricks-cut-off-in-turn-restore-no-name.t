@@ -61,7 +61,7 @@ for healer in stock kiln; do
     mv "$mnt-hard/d/waits" "$mnt-hard/d/waited" 2>"$T/log/waits.out" &
     waiting=$!
     returns 1
-    t "$healer: a rename on a hard mount waits for the good copy" wait "$waiting"
+    t_here "$healer: a rename on a hard mount waits for the good copy" wait "$waiting"
     t "$healer: names are changed when the good copy is back" removes 1
     [[ $healer == stock ]] || kiln_heal_start "$vol"
     [[ $healer == kiln ]] || shd_start "$vol"
