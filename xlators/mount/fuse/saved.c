@@ -630,9 +630,10 @@ fuse_restore(struct graph *g, struct parcel *from)
     m->mounted_as = parcel_get_u64(from);
     const void *init = parcel_get_bytes(from, &bytes);
 
-    if (bytes > sizeof m->init)
+    if (from->is_broken || bytes > sizeof m->init)
         return -EBADMSG;
-    memcpy(m->init, init, bytes);
+    if (bytes)
+        memcpy(m->init, init, bytes);
     m->init_bytes = bytes;
     int err = read_restored(r, from);
     if (err)
