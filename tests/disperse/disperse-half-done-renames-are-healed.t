@@ -16,10 +16,6 @@
 volume_split=brick
 mkdir "$T/dumps"
 
-daemon_of() {
-    echo "${brick_daemon[${bricks[$1]}]}"
-}
-
 begin() {
     mount_kiln "$vol" "$mnt" --attribute-timeout=0 --entry-timeout=0 --statedump-dir "$T/dumps"
     wait_for 60 "$1 bricks" children_up "$1"

@@ -19,6 +19,7 @@
 #   kiln_heal_start VOL             kiln-heal for the volume, as kilnd --state starts it
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
+#   daemon_of N                     prints the daemon of ${bricks[N]}, an array of the script
 #
 # LAYOUT DxR or DxK+M is that of extras/volfile.sh. BRICKD names the daemon of the bricks: `kiln`, or `stock` to prove the tests.
 # Stock runs a process for each brick. kilnd serves all bricks of a volume from one process. With volume_split=yes a process
@@ -43,6 +44,10 @@ volume_daemon=
 mount_graph=bare
 xlator_options=()
 kilnd_options=()
+
+daemon_of() {
+    echo "${brick_daemon[${bricks[$1]}]}"
+}
 next_port=${KILN_FIRST_PORT:-49152}
 
 volume_brick_count() {

@@ -25,10 +25,6 @@ said() {
     printf '%s\n' "$1" >&7 2>>"$T/said"
 }
 
-brick_of() {
-    echo "${brick_daemon[${bricks[$1]}]}"
-}
-
 holds() {
     [[ $(cat "$1" 2>/dev/null) == "$2" ]]
 }
@@ -46,19 +42,19 @@ wait_for 240 "three children" children_up 3
 echo old >"$mnt/early"
 exec 7>>"$mnt/open"
 said one
-daemon_kill "$(brick_of 1)" 7>&-
+daemon_kill "$(daemon_of 1)" 7>&-
 wait_for 240 "two children" children_up 2
 t_here "with one of three bricks down an open file is written" said two
 exec 8<>"$mnt/early"
-daemon_kill "$(brick_of 0)" 7>&- 8>&-
+daemon_kill "$(daemon_of 0)" 7>&- 8>&-
 wait_for 240 "one child" children_up 1
 t "with two of three bricks down listing fails" is_away
 t_not "with two of three bricks down a write fails" said never
-daemon_start "$(brick_of 0)" 7>&- 8>&-
+daemon_start "$(daemon_of 0)" 7>&- 8>&-
 wait_for 240 "two children" children_up 2
 t_here "the open file is written again after a brick returned" said three
 is "$(tr '\n' ' ' <"$mnt/open")" "one two three " "all written lines are in the file"
-daemon_start "$(brick_of 1)" 7>&- 8>&-
+daemon_start "$(daemon_of 1)" 7>&- 8>&-
 wait_for 240 "three children" children_up 3
 printf 'new\n' >&8
 exec 8>&-
@@ -80,9 +76,9 @@ has_done() {
     [[ $(progress) -ge $1 ]] || process_gone "$work_pid"
 }
 for round in 0 1 2; do
-    daemon_kill "$(brick_of "$round")"
+    daemon_kill "$(daemon_of "$round")"
     wait_for 240 "30 changes without brick $round" has_done $(($(progress) + 30))
-    daemon_start "$(brick_of "$round")"
+    daemon_start "$(daemon_of "$round")"
     wait_for 240 "all children" children_up 3
     kill -STOP "$work_pid"
     wait_for 240 "the heal of brick $round" nothing_pending "${bricks[@]}"
@@ -115,18 +111,18 @@ echo both >"$mnt/split"
 marks_are_settled() {
     ! python3 "$(dirname "$0")/replica_work.py" marks "$1" | grep -q dirty
 }
-daemon_kill "$(brick_of 1)"
+daemon_kill "$(daemon_of 1)"
 wait_for 240 "one child" children_up 1
 t "with one of two bricks down a file is written" bash -c "echo first >'$mnt/split'"
 wait_for 240 "its marks" marks_are_settled "${bricks[0]}"
-daemon_kill "$(brick_of 0)"
+daemon_kill "$(daemon_of 0)"
 wait_for 240 "no child" children_up 0
-daemon_start "$(brick_of 1)"
+daemon_start "$(daemon_of 1)"
 wait_for 240 "the other child" children_up 1
 is "$(cat "$mnt/split")" both "with the other brick down the file has the older contents"
 t "with the other brick down the file is written" bash -c "echo second >'$mnt/split'"
 wait_for 240 "its marks" marks_are_settled "${bricks[1]}"
-daemon_start "$(brick_of 0)"
+daemon_start "$(daemon_of 0)"
 wait_for 240 "both children" children_up 2
 t "with both bricks up a read of the file fails with EIO" grep -q "Input/output error" <(cat "$mnt/split" 2>&1)
 t "with both bricks up a write to the file fails with EIO" grep -q "Input/output error" <(bash -c "echo third >>'$mnt/split'" 2>&1)

@@ -15,10 +15,6 @@
 volume_split=brick
 mkdir "$T/dumps"
 
-daemon_of() {
-    echo "${brick_daemon[${bricks[$1]}]}"
-}
-
 # A file is made; the mount is killed when brick 0 is in the system call.
 dies_in_a_change() {
     local pid=${mount_pid[$mnt]} change hold

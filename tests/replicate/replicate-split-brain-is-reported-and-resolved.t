@@ -23,10 +23,6 @@ marks_are_settled() {
     ! marks_of "$1" | grep dirty >/dev/null
 }
 
-brick_of() {
-    echo "${brick_daemon[${bricks[$1]}]}"
-}
-
 # The kernel first asks for attributes if its cached attributes are older than a second, so the script repeats the call, as a
 # user would.
 asked() {
@@ -64,7 +60,7 @@ for name in data both mode fine left; do
 done
 mkdir "$mnt/folder"
 wait_for 240 "the marks" marks_are_settled "${bricks[0]}"
-daemon_kill "$(brick_of 1)"
+daemon_kill "$(daemon_of 1)"
 wait_for 240 "$mnt to answer" answers
 echo first >"$mnt/data"
 echo first >"$mnt/left"
@@ -74,8 +70,8 @@ chmod 700 "$mnt/folder"
 echo 0 >"$mnt/gfid"
 echo 0 >"$mnt/kind"
 wait_for 240 "the marks" marks_are_settled "${bricks[0]}"
-daemon_kill "$(brick_of 0)"
-daemon_start "$(brick_of 1)"
+daemon_kill "$(daemon_of 0)"
+daemon_start "$(daemon_of 1)"
 wait_for 240 "the other child" children_up 1
 wait_for 240 "$mnt to answer" answers
 echo "the second" >"$mnt/data"
@@ -86,7 +82,7 @@ chmod 711 "$mnt/folder"
 echo "the other" >"$mnt/gfid"
 mkdir "$mnt/kind"
 wait_for 240 "the marks" marks_are_settled "${bricks[1]}"
-daemon_start "$(brick_of 0)"
+daemon_start "$(daemon_of 0)"
 wait_for 240 "both children" children_up 2
 
 # ---- nobody knows

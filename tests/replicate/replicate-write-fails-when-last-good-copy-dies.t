@@ -24,10 +24,6 @@ marks_of() {
     python3 "$tests_dir/replicate/replica_work.py" marks "$@"
 }
 
-daemon_of() {
-    echo "${brick_daemon[${bricks[$1]}]}"
-}
-
 answers() {
     ls "$mnt" >/dev/null 2>&1
 }

@@ -318,13 +318,14 @@ repair_linkto(const struct op *o, const struct everywhere *e, struct inode *pare
 
     if (!o->has_names || (is_linkto_valid(o, e) && has_linkto_same_gfid(e)))
         return 0;
-    if (e->has_linkto && has_open_fds(e->fan.call[e->hashed]))
+    if (e->has_linkto ? has_open_fds(e->fan.call[e->hashed]) : at_hashed != -ENOENT)
         return 0;
-    if (e->has_linkto)
-        err = has_linkto_same_gfid(e) ? linkto_retarget(o, hashed, file, at)
-                                      : linkto_replace(o, hashed, parent, name, &file->gfid, at);
+    if (!e->has_linkto)
+        err = linkto_make(o, hashed, parent, name, &file->gfid, at, false);
+    else if (has_linkto_same_gfid(e))
+        err = linkto_retarget(o, hashed, file, at);
     else
-        err = at_hashed == -ENOENT ? linkto_make(o, hashed, parent, name, &file->gfid, at, false) : at_hashed;
+        err = linkto_replace(o, hashed, parent, name, &file->gfid, at);
     if (!err)
         linkto_own(o, hashed, file);
     return e->has_linkto && err == -ENOTCONN ? -EIO : 0;

@@ -206,7 +206,8 @@ START_TEST(a_half_made_change_of_the_target_loses_no_write)
 }
 END_TEST
 
-/* One fault, after which the process may go on; the target's linkto file of an earlier attempt is no copy. */
+/* A replica of the target has one fault, and the migrator may go on. In half of the runs the target has a
+ * linkto file of an earlier attempt, which is no copy. */
 START_TEST(a_fault_of_a_replica_loses_no_write)
 {
     unsigned calls = count_calls(modes[_i / 2]) + 8;

@@ -41,7 +41,7 @@ enum { ROLLS = sizeof all_rolls / sizeof all_rolls[0], OLD = 3 };
 
 static struct crawler *crawler;
 
-/* What kilnd does when it adds the brick (volumes/bricks/brick-marks.c). */
+/* Marks the root as kilnd does when an operator adds a brick (volumes/bricks/brick-marks.c). */
 static void
 set_begin(void)
 {
