@@ -88,28 +88,40 @@ mend_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
     return stk;
 }
 
-/* Fragments longer than the size says, with a dirty mark on all children: a client died after an extending
- * write. Bytes behind the size would come back to life at the next extension. Failure leaves them. */
-static void
-mend_lengths(struct ec_op *op, struct ec_hold *h, const struct fan *info, child_set good, uint64_t own_mark)
+/* Cuts fragments that are longer than the size says, before the first change of data: a client died after an
+ * extending write, or a stock client has punched a hole across the file's end. Bytes behind the size would
+ * come back to life at the next extension. A child that fails is behind. Returns 0 or -ENOMEM. */
+static int
+mend_lengths(struct ec_op *op, struct ec_hold *h)
 {
-    const struct call_stack *first = info->stk[child_first(good)];
-    uint64_t dirty[2];
-    int64_t length = 0;
     struct fan f;
 
-    ec_get_words(first->reply.dict, "trusted.ec.dirty", dirty);
-    if (!S_ISREG(h->inode->type) || good != op->d->all || dirty[WORD_DATA] <= own_mark ||
-        dict_get_int(first->reply.xdata, DICT_KEY_GET_SIZE, &length) ||
-        (uint64_t)length <= fragment_length(op->d, h->stored_size))
-        return;
+    if (!S_ISREG(h->inode->type) || h->length <= fragment_length(op->d, h->stored_size))
+        return 0;
     log_event(LOG_INFO, op->d->xl, "disperse-length-mended",
               "%s: a client died before it recorded a new size: cut to %llu bytes", GFID(&h->inode->gfid),
               (unsigned long long)h->stored_size);
-    if (ec_ask(&f, op, good, mend_make, h))
-        return;
+    if (ec_ask(&f, op, ec_good(h), mend_make, h))
+        return -ENOMEM;
     ec_blame(h, f.sent & ~fan_done(&f));
     fan_end(&f);
+    h->length = fragment_length(op->d, h->stored_size);
+    h->has_rest = true;
+    return 0;
+}
+
+/* Returns whether a child had a mark of data before this hold's own. */
+static bool
+has_foreign_mark(const struct fan *f, uint64_t own)
+{
+    uint64_t dirty[2] = {0, 0};
+    bool has = false;
+
+    for_each_child (i, fan_done(f) & ~f->unread) {
+        ec_get_words(f->stk[i]->reply.dict, "trusted.ec.dirty", dirty);
+        has |= dirty[WORD_DATA] > own;
+    }
+    return has;
 }
 
 /* Remembers which words of the version the good children have, K at least: those that are not 0. */
@@ -127,6 +139,7 @@ static int
 take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
 {
     uint64_t size[2];
+    int64_t length = 0;
     int ret;
     child_set good = answers_judge(op, f, false, &ret);
 
@@ -150,6 +163,8 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
     h->stored_size = h->size = size[0];
+    (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
+    h->length = length > 0 ? (uint64_t)length : 0;
     ec_blame(h, f->sent & ~good);
     return 0;
 }
@@ -222,10 +237,11 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
         h->recorded[w] |= !err && x.version[w] ? op->d->all & ~good : 0;
         h->version[w] += err ? 0 : x.version[w];
     }
-    if (!err && x.asks) {
+    if (!err && x.asks)
         h->has_info = true;
-        if (x.dirty[WORD_DATA])
-            mend_lengths(op, h, &f, ec_good(h), x.dirty[WORD_DATA]);
+    if (!err && x.dirty[WORD_DATA]) {
+        h->has_rest |= has_foreign_mark(&f, x.dirty[WORD_DATA]);
+        err = mend_lengths(op, h);
     }
     fan_end(&f);
     return err;

@@ -226,6 +226,8 @@ struct ec_hold {
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
+    uint64_t length;            /* bytes of a good fragment when the size was read */
+    bool has_rest; /* a client died in a change: bytes behind the size, in its stripe, may not be zeros */
     bool is_dirty[2], has_changed[2];
     bool is_unraised[2]; /* a change was made that the versions do not show yet */
     int post_err;           /* -errno of a failed XATTROP after */

@@ -7,6 +7,8 @@
  *                  wrote: old on some children, new on others. Of all choices of K fragments the one that
  *                  agrees with most others gives the contents. If only K agree, the choice is arbitrary:
  *                  bytes that no caller has seen written, and bytes beside them in the stripe, are lost
+ *      clear       bytes behind the end of the file, in its last stripe: a client died after an extending
+ *                  write, before it recorded the size
  *      WRITE       to the sinks, and to sources that did not agree
  *
  * A healer that dies between the writes leaves the state that it found: a stripe that does not belong
@@ -266,6 +268,46 @@ ec_heal_block(struct ec_data_heal *x, uint64_t first, size_t count)
         err = block_read(&b, x->sources);
     child_set odd = err ? 0 : block_compare(&b, x->sinks, true);
     if (!err && (odd | x->sinks))
+        err = block_write(x, &b, odd | x->sinks);
+    block_end(&b);
+    return err;
+}
+
+/* ---- the end of the file --------------------------------------------------------------------- */
+
+/* Makes the bytes of a block of one stripe from `from` on zeros. Returns the children whose fragments change:
+ * all or none. */
+static child_set
+block_clear(struct ec_block *b, child_set also, size_t from)
+{
+    const struct disperse *d = b->h->op.d;
+    unsigned char *plain = block_bytes(b->plain);
+    bool is_clear = true;
+
+    for (size_t i = from; i < d->stripe; i++)
+        is_clear &= !plain[i];
+    if (is_clear)
+        return 0;
+    memset(plain + from, 0, d->stripe - from);
+    codec_encode(d->data, b->has | also, plain, 1, block_bytes(b->fragments));
+    return b->has;
+}
+
+int
+ec_heal_last_stripe(struct ec_data_heal *x)
+{
+    uint64_t stripe = x->h->op.d->stripe;
+    struct ec_block b;
+
+    if (x->size % stripe == 0)
+        return 0;
+    int err = block_begin(&b, x->h, x->size / stripe, 1);
+    if (!err)
+        err = block_read(&b, x->sources);
+    child_set odd = err ? 0 : block_compare(&b, x->sinks, true);
+    if (!err)
+        odd |= block_clear(&b, x->sinks, x->size % stripe);
+    if (!err && odd)
         err = block_write(x, &b, odd | x->sinks);
     block_end(&b);
     return err;

@@ -17,8 +17,9 @@
  *
  * Without sinks, a dirty mark means that a client died during a change. Its stripes may be old on some
  * children and new on others, so all blocks are compared. Fragments that are longer than the size says on
- * all children, left by a client that died before it recorded a new size, are cut. Fragments that are
- * shorter on too many children, left by a client that died in a truncation, get zeros. */
+ * all children, left by a client that died before it recorded a new size, are cut, and bytes behind the size
+ * in its stripe become zeros, both before another client can extend the file. Fragments that are shorter on
+ * too many children, left by a client that died in a truncation, get zeros. */
 #include <errno.h>
 #include <string.h>
 
@@ -248,6 +249,8 @@ heal_fragments(struct ec_data_heal *x)
     if (!err)
         begin_sinks(x);
     child_set wanted = x->sinks;
+    if (!err && x->compares)
+        err = ec_heal_last_stripe(x);
     bool is_done = !wanted && !x->compares;
     if (!err && is_done)
         err = ec_heal_clear_dirty(h, x->sources, WORD_DATA);

@@ -18,6 +18,9 @@ struct ec_data_heal {
 /* Heals `count` stripes from `first` on: compares the sources, mends stripes that do not belong together, and
  * writes to the sinks; a sink that fails is dropped. Returns 0 or -errno. */
 int ec_heal_block(struct ec_data_heal *x, uint64_t first, size_t count);
+/* Makes bytes behind the file's end, in the stripe that the file ends in, zeros, if a dead client has left
+ * others. x->size must be the size now. Returns 0 or -errno. */
+int ec_heal_last_stripe(struct ec_data_heal *x);
 /* Sets *is to whether the fragments of the children `of`, more than K, belong together in `count` stripes
  * from `first` on. Returns 0 or -errno. */
 int ec_block_belongs(struct ec_heal *h, child_set of, uint64_t first, size_t count, bool *is);

@@ -40,10 +40,12 @@
  *                                         (heal-block.c); a stock healer only clears the mark
  *      the mount, in a truncation         dirty, fragments shorter than the size: the heal adds zeros. The
  *                                         size is recorded before the caller is answered
- *      the mount, after an extending      dirty, fragments longer than the recorded size: the file has its
- *      write without FLUSH or FSYNC       old size. The next mount that changes the file cuts the fragments
- *                                         to that size under the lock (mend_lengths()), because the
- *                                         self-heal daemon heals no such file
+ *      the mount, after an extending      dirty, fragments longer than the recorded size, or bytes behind the
+ *      write without FLUSH or FSYNC       size in its stripe: the file has its old size. The next mount that
+ *                                         changes the file cuts the fragments to that size under the lock
+ *                                         (mend_lengths()), because stock's daemon heals no such file, and
+ *                                         writes zeros behind it before an extension shows these bytes
+ *                                         (write.c); so does Kiln's heal
  *      a child, during a write            the caller gets the reply after the other children have the next
  *                                         version (ec_record()); dirty stays, so the daemon finds the file
  *      a child and the mount, during a    as the mount's death during a write
@@ -465,7 +467,8 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
 
     h->is_busy = h->has_info = h->is_torn = h->is_split = false;
     h->post_err = 0;
-    h->stored_size = h->size = 0;
+    h->stored_size = h->size = h->length = 0;
+    h->has_rest = false;
     for (unsigned w = 0; w < 2; w++) {
         h->version[w] = h->recorded[w] = 0;
         h->is_dirty[w] = h->has_changed[w] = h->is_unraised[w] = false;

@@ -377,6 +377,116 @@ START_TEST(a_damaged_fragment_of_a_dead_mounts_file_is_healed_from_the_others)
 }
 END_TEST
 
+/* ---- bytes behind the size ------------------------------------------------------------------- */
+
+static void
+fill_allocation(struct call_stack *stk)
+{
+    fill_range(stk);
+    stk->call.flags = 0;
+}
+
+/* Extensions that leave a hole between the old end, 1500, and the place they begin at. */
+static int
+extend_by_write_in_stripe(struct contents *after)
+{
+    return change_bytes(after, 1900, 10, 'e');
+}
+
+static int
+extend_by_write_behind(struct contents *after)
+{
+    return change_bytes(after, 2100, 10, 'e');
+}
+
+static int
+extend_by_truncate_in_stripe(struct contents *after)
+{
+    at = 1900;
+    contents_cut(after, at);
+    return scene_call(FOP_ftruncate, fill_size, 0);
+}
+
+static int
+extend_by_allocation(struct contents *after)
+{
+    at = 2100;
+    bytes = 300;
+    contents_cut(after, at + bytes);
+    return scene_call(FOP_fallocate, fill_allocation, 0);
+}
+
+static int
+extend_by_zeros(struct contents *after)
+{
+    at = 2048;
+    bytes = 300;
+    contents_cut(after, at + bytes);
+    return scene_call(FOP_zerofill, fill_range, 0);
+}
+
+static const struct change extensions[] = {
+    {"write in the last stripe", extend_by_write_in_stripe, false},
+    {"write behind the last stripe", extend_by_write_behind, false},
+    {"truncate in the last stripe", extend_by_truncate_in_stripe, false},
+    {"truncate to more", change_longer, false},
+    {"allocation", extend_by_allocation, false},
+    {"zeros", extend_by_zeros, false},
+};
+enum { EXTENSIONS = sizeof extensions / sizeof extensions[0] };
+
+/* Before the extension: nothing; a STAT, which takes the lock; a heal; a child goes. */
+enum { ALONE, AFTER_STAT, AFTER_HEAL, WITHOUT_CHILD, WAYS };
+
+/* A mount appends `len` bytes, and dies before it records the new size. The next mount extends the file. */
+static void
+run_extension(const struct change *c, size_t len, unsigned way)
+{
+    struct contents after;
+
+    snprintf(run_text, sizeof run_text, "%zu bytes left behind the size, way %u: %s", len, way, c->name);
+    file_make(false);
+    after = before;
+    must(change_bytes(&after, FILE_BYTES, len, 'd') == (int)len);
+    scene.is_cut = true;
+    scene_end();
+    set_begin(way == AFTER_HEAL);
+    if (way == AFTER_HEAL)
+        heal_file();
+    must(scene_call(FOP_open, fill_file, 0) == 0);
+    if (way == AFTER_STAT)
+        must(scene_call(FOP_stat, fill_file, 0) == 0);
+    if (way == WITHOUT_CHILD)
+        scene_child_down(0);
+    after = before;
+    if (c->make(&after) < 0)
+        finding_add("the extension fails");
+    (void)scene_call(FOP_readv, fill_read, 0);
+    if (!reads(&after))
+        finding_add("the file has %u bytes, or others than zeros in the hole", scene.text_len);
+    scene_run(2000);
+    if (way == WITHOUT_CHILD)
+        scene_child_up(0);
+    heal_file();
+    heal_file();
+    check_counters();
+    check_pairs();
+    check_reads(&after, false);
+    scene_run(5000);
+    scene_end();
+}
+
+START_TEST(an_extension_shows_no_bytes_of_a_dead_mount)
+{
+    static const size_t lengths[] = {200, 548, 700};
+
+    findings = 0;
+    for (unsigned n = 0; n < 3 * WAYS; n++)
+        run_extension(&extensions[_i], lengths[n / WAYS], n % WAYS);
+    ck_assert_msg(findings == 0, "%s: %u findings", extensions[_i].name, findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -389,6 +499,7 @@ test_suite(void)
     tcase_add_loop_test(t, a_file_of_a_dead_mount_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_damaged_fragment_of_a_dead_mounts_file_is_healed_from_the_others, 0, 4);
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
+    tcase_add_loop_test(t, an_extension_shows_no_bytes_of_a_dead_mount, 0, EXTENSIONS);
     suite_add_tcase(s, t);
     return s;
 }

@@ -11,7 +11,9 @@
  *
  * Every byte of a fragment depends on every chunk of its stripe, so a write of one byte changes all
  * fragments: two writes of one stripe follow one another. Bytes between the file's end and the end of its
- * last stripe are zeros, always: an extension relies on that, and a truncation writes them.
+ * last stripe are zeros: a truncation writes them, and a write that fills up the stripe. Only a client that
+ * died in a change leaves others, with its mark: an extension that leaves a hole behind them makes them zeros
+ * first, without other users of the file.
  *
  * O_APPEND: this layer chooses the offset, under the lock. hold.c says which states deaths leave. */
 #include <errno.h>
@@ -109,6 +111,8 @@ fill_up(struct ec_op *op, struct stripe_write *w, uint64_t number)
         return 0;
     int err = read_stripes(op, w->inode, ec_good(w->h), number, 1, true, to, &failed);
     ec_blame(w->h, failed);
+    if (size < start + op->d->stripe)
+        memset(to + (size - start), 0, start + op->d->stripe - size);
     return err;
 }
 
@@ -247,6 +251,32 @@ write_zeros(struct ec_op *op, struct ec_hold *h, uint64_t start, uint64_t end)
     return ret < 0 ? (int)ret : (uint64_t)ret < end - start ? -EIO : 0;
 }
 
+/* Returns whether a change that makes the file `end` bytes long, and writes from `start` on, would show bytes
+ * behind the size that a dead client has left. `start` in another stripe than the size, or NO_WRITE. */
+#define NO_WRITE UINT64_MAX
+
+static bool
+shows_rest(struct ec_hold *h, uint64_t start, uint64_t end)
+{
+    uint64_t size = ec_size(h), stripe = h->ei->d->stripe;
+
+    return h->has_rest && size % stripe && end > size && start / stripe > size / stripe;
+}
+
+/* Makes these bytes zeros, under a hold joined for the whole file. Returns 0 or -errno. */
+static int
+clear_rest(struct ec_op *op, struct ec_hold *h, uint64_t start, uint64_t end)
+{
+    uint64_t size = ec_size(h), stripe = op->d->stripe;
+
+    if (!shows_rest(h, start, end))
+        return 0;
+    int err = write_zeros(op, h, size, size / stripe * stripe + stripe);
+
+    h->has_rest = err != 0;
+    return err;
+}
+
 /* ---- WRITE ----------------------------------------------------------------------------------- */
 
 static void
@@ -277,6 +307,27 @@ is_range_allowed(uint64_t offset, uint64_t size)
     return offset <= INT64_MAX && size <= INT64_MAX - offset;
 }
 
+/* Joins the hold; for all of the file if the write would show bytes that a dead client has left, which then
+ * are zeros. Returns 0 or -errno. */
+static int
+join_for_write(struct ec_op *op, struct ec_user *u, bool appends)
+{
+    uint64_t start = op->stk->call.offset, end = start + op->stk->call.payload_bytes;
+    int err = ec_join(op, op->inode, u, DATA_NEEDS);
+
+    if (err || appends || !shows_rest(ec_hold_of(op->d, op->inode), start, end))
+        return err;
+    ec_leave(op, op->inode, u);
+    *u = (struct ec_user){.end = UINT64_MAX};
+    err = ec_join(op, op->inode, u, DATA_NEEDS);
+    if (err)
+        return err;
+    err = clear_rest(op, ec_hold_of(op->d, op->inode), start, end);
+    if (err)
+        ec_leave(op, op->inode, u);
+    return err;
+}
+
 void
 ec_writev_go(struct ec_op *op)
 {
@@ -295,7 +346,7 @@ ec_writev_go(struct ec_op *op)
         u.end = (call->offset + size + stripe - 1) / stripe * stripe;
     }
     ec_fd_complete(op);
-    int err = ec_join(op, op->inode, &u, DATA_NEEDS);
+    int err = join_for_write(op, &u, appends);
     if (err) {
         ec_fail(op, err);
         return;
@@ -362,8 +413,10 @@ truncate_held(struct ec_op *op, struct ec_hold *h, uint64_t to, bool is_callers)
     uint64_t before = ec_size(h), stripe_end = (to + d->stripe - 1) / d->stripe * d->stripe;
     struct size_change c = {
         .fop = FOP_ftruncate, .offset = fragment_length(d, to), .is_callers = is_callers};
-    int err = change_all(op, h, &c);
+    int err = clear_rest(op, h, NO_WRITE, to);
 
+    if (!err)
+        err = change_all(op, h, &c);
     stripes_drop(h, to / d->stripe, UINT64_MAX);
     if (err)
         return err;
@@ -389,7 +442,7 @@ void
 ec_truncate_go(struct ec_op *op)
 {
     uint64_t to = op->stk->call.offset;
-    struct ec_user u = {.start = to / op->d->stripe * op->d->stripe, .end = UINT64_MAX};
+    struct ec_user u = {.end = UINT64_MAX};
 
     if (!is_range_allowed(to, op->d->stripe)) {
         ec_fail(op, -EFBIG);
@@ -457,7 +510,9 @@ ec_fallocate_go(struct ec_op *op)
     }
     struct ec_hold *h = ec_hold_of(d, op->inode);
     uint64_t before = ec_size(h);
-    err = change_all(op, h, &c);
+    err = grows ? clear_rest(op, h, NO_WRITE, end) : 0;
+    if (!err)
+        err = change_all(op, h, &c);
     if (!err)
         set_pre_and_post(op, before, grow_size(h, grows ? end : 0));
     if (!err)
@@ -507,7 +562,8 @@ ec_discard_go(struct ec_op *op)
     uint64_t size = ec_size(h);
     bool grows = op->fop == FOP_zerofill;
     end = !grows && end > size ? size : end;
-    if (start < end)
+    err = grows ? clear_rest(op, h, start, end) : 0;
+    if (!err && start < end)
         err = discard_held(op, h, start, end);
     if (!err)
         set_pre_and_post(op, size, grow_size(h, grows ? end : 0));
