@@ -246,9 +246,9 @@ heal_fragments(struct ec_data_heal *x)
     err = ec_heal_see(h);
     if (!err)
         err = choose_sources(x);
+    child_set wanted = x->sinks;
     if (!err)
         begin_sinks(x);
-    child_set wanted = x->sinks;
     if (!err && x->compares)
         err = ec_heal_last_stripe(x);
     bool is_done = !wanted && !x->compares;

@@ -487,6 +487,58 @@ START_TEST(an_extension_shows_no_bytes_of_a_dead_mount)
 }
 END_TEST
 
+/* ---- a heal that a child refuses ------------------------------------------------------------- */
+
+static bool
+is_behind(unsigned child)
+{
+    const char *key = "trusted.ec.version";
+    const struct stored_xattr *mine = store_xattr(store_find(&scene.store[child], "/f"), key);
+    const struct stored_xattr *wanted = store_xattr(store_find(&scene.store[0], "/f"), key);
+
+    return memcmp(mine->bytes, wanted->bytes, sizeof(uint64_t)) != 0;
+}
+
+/* Child 2 has missed a change, and refuses call `n` of its heal. Returns false: the heal has fewer calls. */
+static bool
+run_refused_heal(unsigned n)
+{
+    struct fault f = {.child = 2, .at = n, .kind = FAULT_REFUSED, .err = EIO};
+    static const unsigned char zeros[sizeof(uint64_t)];
+    struct contents after;
+
+    snprintf(run_text, sizeof run_text, "c2 refuses call %u of its heal", n);
+    file_make(false);
+    after = before;
+    scene_child_down(2);
+    scene_run(0);
+    must(change_stripe(&after) >= 0);
+    scene_run(2000);
+    scene_end();
+    set_begin(false);
+    scene_arm(&f, 1);
+    heal_file();
+    bool is_over = scene.calls[2] <= n;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct stored_xattr *dirty = store_xattr(store_find(&scene.store[i], "/f"), "trusted.ec.dirty");
+
+        if (is_behind(2) && (!dirty || memcmp(dirty->bytes, zeros, sizeof zeros) == 0))
+            finding_add("c2 is behind, and the mark of c%u has gone", i);
+    }
+    scene_run(5000);
+    scene_end();
+    return !is_over;
+}
+
+START_TEST(a_child_that_refuses_its_heal_stays_marked)
+{
+    findings = 0;
+    for (unsigned n = 0; run_refused_heal(n); n++)
+        ;
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -500,6 +552,7 @@ test_suite(void)
     tcase_add_loop_test(t, a_damaged_fragment_of_a_dead_mounts_file_is_healed_from_the_others, 0, 4);
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, an_extension_shows_no_bytes_of_a_dead_mount, 0, EXTENSIONS);
+    tcase_add_test(t, a_child_that_refuses_its_heal_stays_marked);
     suite_add_tcase(s, t);
     return s;
 }
