@@ -23,6 +23,7 @@ is_ignored_key(const struct dict_pair *p)
         "trusted.glusterfs.pathinfo", "glusterfs.pathinfo", "trusted.glusterfs.lockinfo",
         "trusted.glusterfs.node-uuid", "dht-get-iatt-in-xattr", "virt-gf-prestat", "virt-gf-poststat",
         "glusterfs.parent-entrylk", "glusterfs.posixlk-count", "link-count", "kiln.name-note",
+        "gf_get_file_block_count",
     };
     static const char *const prefixes[] = {"trusted.glusterfs.quota.", "glusterfs.clrlk",
                                            "trusted.glusterfs.list-node", "trusted.afr."};
@@ -195,6 +196,13 @@ take_later(int64_t *sec, uint32_t *nsec, int64_t sec2, uint32_t nsec2)
     }
 }
 
+/* Returns the number of blocks of a file of which `members` fragments have `blocks` blocks together. */
+static uint64_t
+file_blocks(const struct disperse *d, uint64_t blocks, unsigned members)
+{
+    return (blocks * d->data + members - 1) / members;
+}
+
 void
 answers_join_iatt(const struct disperse *d, const struct fan *f, child_set set, size_t of, struct iatt *out)
 {
@@ -214,7 +222,23 @@ answers_join_iatt(const struct disperse *d, const struct fan *f, child_set set, 
         take_later(&out->mtime, &out->mtime_nsec, a->mtime, a->mtime_nsec);
         take_later(&out->ctime, &out->ctime_nsec, a->ctime, a->ctime_nsec);
     }
-    out->blocks = S_ISREG(out->mode) ? (blocks * d->data + members - 1) / members : blocks / members;
+    out->blocks = S_ISREG(out->mode) ? file_blocks(d, blocks, members) : blocks / members;
+}
+
+/* The blocks of a file that an UNLINK has freed: features/shard subtracts them. */
+static int
+join_freed_blocks(const struct disperse *d, const struct fan *f, child_set set, struct dict *out)
+{
+    uint64_t blocks = 0, freed;
+    unsigned members = 0;
+
+    for_each_child (i, set) {
+        if (dict_get_uint(f->stk[i]->reply.xdata, DICT_KEY_FILE_BLOCK_COUNT, &freed))
+            continue;
+        blocks += freed;
+        members++;
+    }
+    return members && out ? dict_set_uint(out, DICT_KEY_FILE_BLOCK_COUNT, file_blocks(d, blocks, members)) : 0;
 }
 
 void
@@ -278,5 +302,5 @@ answers_take(struct ec_op *op, const struct fan *f, child_set set)
     answers_join_iatt(op->d, f, set, offsetof(struct fop_reply, post2), &to->post2);
     dict_hide_ec(to->xdata);
     dict_hide_ec(to->dict);
-    return 0;
+    return join_freed_blocks(op->d, f, set, to->xdata);
 }
