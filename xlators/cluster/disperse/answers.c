@@ -238,7 +238,9 @@ join_freed_blocks(const struct disperse *d, const struct fan *f, child_set set, 
         blocks += freed;
         members++;
     }
-    return members && out ? dict_set_uint(out, DICT_KEY_FILE_BLOCK_COUNT, file_blocks(d, blocks, members)) : 0;
+    if (!members || !out)
+        return 0;
+    return dict_set_uint(out, DICT_KEY_FILE_BLOCK_COUNT, file_blocks(d, blocks, members));
 }
 
 void

@@ -285,7 +285,7 @@ shard_block_remove(const struct shard_op *o, struct inode *dir, const char *name
     int ret = shard_call(o, stk);
 
     if (ret >= 0 && !dict_get_uint(stk->reply.xdata, DICT_KEY_FILE_BLOCK_COUNT, &freed) && blocks)
-        *blocks = freed;
+        *blocks = o->f ? shard_counted(o->f, freed) : freed;
     if (ret >= 0)
         atomic_fetch_add(&o->s->swept, 1);
     if (ret >= 0 || shard_is_missing(ret))

@@ -130,7 +130,8 @@ shard_piece_note(struct shard_io *io, const struct shard_piece *p, const struct 
     if (io->into) {
         io->is_short |= is_short;
     } else {
-        io->blocks += (int64_t)(r->post.blocks - r->pre.blocks);
+        io->blocks += (int64_t)(shard_counted(io->o->f, r->post.blocks) -
+                                shard_counted(io->o->f, r->pre.blocks));
         io->has_grown |= r->pre.size < p->at + p->len;
     }
     if (!p->block && r->post.mode) {

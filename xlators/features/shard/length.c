@@ -9,8 +9,8 @@
  * A new end between two blocks cuts no block. (Stock's client then cuts the last block that stays to 0 bytes,
  * which loses its contents.)
  *
- * The number of blocks drifts, because file systems allocate ahead and later. It becomes right again when
- * only the base file is left.
+ * The number of blocks drifts, because file systems allocate later (blocks allocated ahead do not count). It
+ * becomes right again when only the base file is left.
  *
  * Deaths: between 1 and 3 the file has its old size, and reads as zeros where shards are gone. The truncate
  * was not confirmed; the caller that makes it again ends it. */
@@ -50,7 +50,8 @@ shard_cut_once(const struct shard_op *o, uint64_t n, uint64_t len, int64_t *bloc
     int ret = shard_call(o, stk);
 
     if (ret >= 0) {
-        *blocks += (int64_t)(stk->reply.post.blocks - stk->reply.pre.blocks);
+        *blocks += (int64_t)(shard_counted(o->f, stk->reply.post.blocks) -
+                             shard_counted(o->f, stk->reply.pre.blocks));
         ret = n ? shard_block_dirty(o, inode) : 0;
         if (!n)
             shard_file_base_written(o->f, &stk->reply.post);
@@ -92,7 +93,7 @@ shard_shorten(const struct shard_op *o, uint64_t size)
     int64_t had = (int64_t)o->f->blocks;
 
     if (!kept) /* the base file is all */
-        blocks = (int64_t)o->f->last.blocks - had;
+        blocks = (int64_t)shard_counted(o->f, o->f->last.blocks) - had;
     else if (blocks < -had)
         blocks = -had;
     pthread_mutex_unlock(&o->f->lock);

@@ -113,6 +113,16 @@ struct shard_op {
 
 extern const struct gfid shard_dir_gfid, shard_markers_gfid;
 
+/* The 512-byte blocks of a shard, or of the base file, that count for the file: a file system that allocates
+ * ahead takes more, and gives them back later. */
+static inline uint64_t
+shard_counted(const struct shard_file *f, uint64_t blocks)
+{
+    uint64_t most = f->block_size / 512;
+
+    return blocks < most ? blocks : most;
+}
+
 static inline const struct shard_conf *
 shard_conf(const struct shard *s)
 {
