@@ -226,6 +226,7 @@ struct ec_hold {
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
+    uint64_t grown_ns;          /* when `size` became larger than `stored_size` */
     uint64_t length;            /* bytes of a good fragment when the size was read */
     bool has_rest; /* a client died in a change: bytes behind the size, in its stripe, may not be zeros */
     bool is_dirty[2], has_changed[2];
@@ -275,6 +276,8 @@ void ec_blame(struct ec_hold *h, child_set which);
 /* Returns the size of the file now; of a hold that the caller has joined with NEEDS_INFO. */
 uint64_t ec_size(struct ec_hold *h);
 void ec_set_size(struct ec_hold *h, uint64_t size);
+/* Makes the size `end` at least; writers of other stripes may do so at the same time. Returns the size. */
+uint64_t ec_grow_size(struct ec_hold *h, uint64_t end);
 /* Returns whether the bricks have another size on record than the file has now. */
 bool ec_has_new_size(struct ec_hold *h);
 /* Is there anything to write back? Of an inode whose hold the caller may not have joined. */

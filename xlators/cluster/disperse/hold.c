@@ -27,7 +27,8 @@
  * Users whose ranges overlap follow one another, unless all are readers; so two changes of one stripe are
  * never in flight together. A hold ends after a second without a user, when a child fails, comes up or goes
  * down, when another client waits for the lock, and at the end of the mount. FLUSH and FSYNC write version
- * and size before they are answered.
+ * and size before they are answered. While a file that has grown is used all the time, the size is written
+ * after a second, so that a mount that dies loses the extensions of the last two seconds at most.
  *
  * States that a death leaves, on the bricks' disks:
  *
@@ -41,7 +42,7 @@
  *      the mount, in a truncation         dirty, fragments shorter than the size: the heal adds zeros. The
  *                                         size is recorded before the caller is answered
  *      the mount, after an extending      dirty, fragments longer than the recorded size, or bytes behind the
- *      write without FLUSH or FSYNC       size in its stripe: the file has its old size. The next mount that
+ *      write, before its size is written  size in its stripe: the file has its old size. The next mount that
  *                                         changes the file cuts the fragments to that size under the lock
  *                                         (mend_lengths()), because stock's daemon heals no such file, and
  *                                         writes zeros behind it before an extension shows these bytes
@@ -94,7 +95,7 @@
 #include "stack/lock-cmd.h"
 #include "xlators/cluster/disperse/heal.h"
 
-enum { STACK_WAIT_MS = 100 };
+enum { STACK_WAIT_MS = 100, SIZE_LATE_NS = 1000 * 1000 * 1000 };
 
 static void ec_hold_timer_fired(struct timer *t);
 static void ec_hold_job_run(struct worker_job *job);
@@ -310,6 +311,31 @@ ec_set_size(struct ec_hold *h, uint64_t size)
     pthread_mutex_lock(&h->ei->lock);
     h->size = size;
     pthread_mutex_unlock(&h->ei->lock);
+}
+
+uint64_t
+ec_grow_size(struct ec_hold *h, uint64_t end)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    if (end > h->size && h->size == h->stored_size)
+        h->grown_ns = clock_mono_ns();
+    h->size = h->size > end ? h->size : end;
+    uint64_t size = h->size;
+
+    pthread_mutex_unlock(&h->ei->lock);
+    return size;
+}
+
+/* Returns whether the bricks lack the size of an extension for too long, because the file is in use all the
+ * time. */
+static bool
+is_size_late(struct ec_hold *h)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    bool is = h->size > h->stored_size && clock_mono_ns() - h->grown_ns > SIZE_LATE_NS;
+
+    pthread_mutex_unlock(&h->ei->lock);
+    return is;
 }
 
 bool
@@ -599,6 +625,8 @@ ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u)
     struct ec_grants g = {0};
     bool ends = false;
 
+    if (is_size_late(h))
+        (void)ec_hold_write_back(op, h); /* its error is kept for FLUSH and FSYNC */
     pthread_mutex_lock(&ei->lock);
     cds_list_del(&u->link);
     h->must_end |= ec_must_end(op->d, h) || !h->is_pinned;

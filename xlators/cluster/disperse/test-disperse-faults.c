@@ -539,6 +539,46 @@ START_TEST(a_child_that_refuses_its_heal_stays_marked)
 }
 END_TEST
 
+/* ---- an extension that never pauses ---------------------------------------------------------- */
+
+enum { APPENDS = 12, APPEND_BYTES = 20, APPEND_MS = 300 };
+
+/* A program appends all the time, and the mount dies; `reads_on`: the program has only read for a while. */
+static void
+run_steady(bool reads_on)
+{
+    struct contents after;
+
+    snprintf(run_text, sizeof run_text, "appends all the time%s", reads_on ? ", then reads" : "");
+    file_make(false);
+    after = before;
+    for (unsigned i = 0; i < APPENDS; i++) {
+        must(change_bytes(&after, FILE_BYTES + i * APPEND_BYTES, APPEND_BYTES, 'f') == APPEND_BYTES);
+        scene_run(APPEND_MS);
+    }
+    for (unsigned i = 0; reads_on && i < APPENDS; i++)
+        (void)scene_call(FOP_readv, fill_read, APPEND_MS);
+    scene.is_cut = true;
+    scene_end();
+    set_begin(false);
+    (void)scene_call(FOP_readv, fill_read, 0);
+    size_t lost = after.len - scene.text_len, seconds = reads_on ? 0 : 2;
+    if (lost * APPEND_MS > seconds * 1000 * APPEND_BYTES ||
+        memcmp(scene.text, after.bytes, scene.text_len) != 0)
+        finding_add("%zu bytes are lost, or others are there", lost);
+    scene_run(5000);
+    scene_end();
+}
+
+START_TEST(a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most)
+{
+    findings = 0;
+    run_steady(false);
+    run_steady(true);
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -553,6 +593,7 @@ test_suite(void)
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, an_extension_shows_no_bytes_of_a_dead_mount, 0, EXTENSIONS);
     tcase_add_test(t, a_child_that_refuses_its_heal_stays_marked);
+    tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);
     suite_add_tcase(s, t);
     return s;
 }

@@ -286,19 +286,6 @@ set_pre_and_post(struct ec_op *op, uint64_t before, uint64_t after)
     iatt_set_size(&op->stk->reply.post, after);
 }
 
-/* Grows the size of the hold to `end`. Writers of other stripes may grow it at the same time. Returns the
- * size after. */
-static uint64_t
-grow_size(struct ec_hold *h, uint64_t end)
-{
-    pthread_mutex_lock(&h->ei->lock);
-    h->size = h->size > end ? h->size : end;
-    uint64_t size = h->size;
-
-    pthread_mutex_unlock(&h->ei->lock);
-    return size;
-}
-
 enum { WRITE_BYTES_MAX = 16 << 20 };
 
 static bool
@@ -361,7 +348,7 @@ ec_writev_go(struct ec_op *op)
     int64_t ret = is_range_allowed(w.offset, size) ? write_range(op, &w) : -EFBIG;
     if (ret >= 0) {
         op->stk->reply.op_ret = (int32_t)ret;
-        set_pre_and_post(op, before, grow_size(h, ret ? w.offset + (uint64_t)ret : 0));
+        set_pre_and_post(op, before, ec_grow_size(h, ret ? w.offset + (uint64_t)ret : 0));
     }
     ec_finish(op, ret < 0 ? (int)ret : 0);
     ec_leave(op, op->inode, &u);
@@ -514,7 +501,7 @@ ec_fallocate_go(struct ec_op *op)
     if (!err)
         err = change_all(op, h, &c);
     if (!err)
-        set_pre_and_post(op, before, grow_size(h, grows ? end : 0));
+        set_pre_and_post(op, before, ec_grow_size(h, grows ? end : 0));
     if (!err)
         err = record_size(op, h);
     ec_finish(op, err);
@@ -566,7 +553,7 @@ ec_discard_go(struct ec_op *op)
     if (!err && start < end)
         err = discard_held(op, h, start, end);
     if (!err)
-        set_pre_and_post(op, size, grow_size(h, grows ? end : 0));
+        set_pre_and_post(op, size, ec_grow_size(h, grows ? end : 0));
     if (!err)
         err = record_size(op, h);
     ec_finish(op, err);
