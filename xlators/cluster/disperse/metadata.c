@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Attributes and extended attributes. Each child has the whole of them, so changes go to all good children
  * and most reads to one; but the size is only in trusted.ec.size, which the hold knows, and the times of a
- * file are the latest of all fragments. Applications neither see nor change trusted.ec.*.
+ * file are the latest of all fragments. Applications neither see nor change trusted.ec.*; trusted.ec.heal is
+ * no xattr: to read it heals the object.
  *
  * A change marks the children's dirty counter only if a child is missing or behind (hold.c). A mount that
  * dies in a change with all children present leaves attributes that differ: LOOKUP and STAT then answer
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/disperse/heal.h"
 
 static bool
 is_ec_key(const char *name)
@@ -192,12 +193,85 @@ clear_locks_go(struct ec_op *op)
     ec_finish(op, err);
 }
 
+/* ---- heal on request ------------------------------------------------------------------------- */
+
+/* Returns the children whose counters are those of most children. */
+static child_set
+whole_children(const struct ec_heal *h)
+{
+    child_set best = 0;
+
+    for_each_child (i, h->has) {
+        child_set same = 0;
+
+        for_each_child (k, h->has)
+            same |= memcmp(h->copy[k].version, h->copy[i].version, sizeof h->copy[k].version) == 0 &&
+                            h->copy[k].size == h->copy[i].size
+                        ? CHILD(k)
+                        : 0;
+        best = children_count(same) > children_count(best) ? same : best;
+    }
+    return best;
+}
+
+/* Writes a digit for each child, the first child's as the last. */
+static void
+print_children(const struct disperse *d, child_set which, char out[FAN_CHILDREN_MAX + 1])
+{
+    for (unsigned i = 0; i < d->count; i++)
+        out[d->count - 1 - i] = which & CHILD(i) ? '1' : '0';
+    out[d->count] = '\0';
+}
+
+/* Fills in the reply. Returns 0 or -errno. */
+static int
+tell_whole_children(struct ec_op *op)
+{
+    char good[FAN_CHILDREN_MAX + 1], bad[FAN_CHILDREN_MAX + 1], text[2 * FAN_CHILDREN_MAX + 32];
+    struct call_stack *stk = op->stk;
+    struct ec_heal h;
+
+    ec_heal_begin(&h, op->d, op->inode);
+    int err = ec_heal_see(&h);
+    child_set whole = whole_children(&h);
+
+    print_children(op->d, whole, good);
+    print_children(op->d, h.on & ~whole, bad);
+    ec_heal_end(&h);
+    if (err)
+        return err;
+    int len = snprintf(text, sizeof text, "Good: %s, Bad: %s", good, bad);
+    stk->reply.dict = dict_new(&stk->arena);
+    return stk->reply.dict ? dict_set_text(stk->reply.dict, stk->call.name, DICT_STR, text, (uint32_t)len + 1)
+                           : -ENOMEM;
+}
+
+enum { HEAL_TRIES = 50, HEAL_PAUSE_MS = 100 };
+
+/* A program heals an object by reading an xattr, as with stock's clients: heals it now, when no other healer
+ * is at work on it, and answers which bricks then have it. */
+static void
+heal_now_go(struct ec_op *op)
+{
+    bool was_whole;
+    int err = -EAGAIN;
+
+    for (int i = 0; i < HEAL_TRIES && err == -EAGAIN && !atomic_load(&op->d->is_stopping); i++) {
+        if (i)
+            coro_pause(HEAL_PAUSE_MS);
+        err = ec_heal_object(op->d, op->inode, false, &was_whole);
+    }
+    ec_finish(op, err ? err : tell_whole_children(op));
+}
+
 void
 ec_getxattr_go(struct ec_op *op)
 {
     const char *name = op->stk->call.name;
 
-    if (is_ec_key(name))
+    if (name && strcmp(name, "trusted.ec.heal") == 0)
+        heal_now_go(op);
+    else if (is_ec_key(name))
         ec_fail(op, -ENODATA);
     else if (name && strcmp(name, "trusted.glusterfs.lockinfo") == 0)
         ec_fail(op, -EOPNOTSUPP); /* locks do not move to another graph */
