@@ -6,7 +6,7 @@
 # The next kiln-mount compares the folder: the replicas have equal names although no application looks a name up. If another
 # healer has the folder's lock, the mount tries again. A client that has
 # released its locks leaves no note, nor do locks of distribute and of healers.
-# Covers: xlators/cluster/replicate/dead-folders.c, xlators/features/index/index-names.c, xlators/features/locks/unfinished.c
+# Covers: xlators/cluster/dead-changes.c, xlators/cluster/replicate/dead-folders.c, xlators/features/index/index-dead.c, xlators/features/locks/unfinished.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 [[ $BRICKD == kiln ]] || skip_all "stock's bricks keep no notes"
@@ -125,7 +125,7 @@ for count in 2 3; do
     t "$vol: each brick notes the folder, and no other folder" wait_for 30 "notes" notes_are "$all"
     heal_elsewhere folder "$vol-replicate-0:self-heal"
     mount_kiln "$vol" "$mnt"
-    waits() { grep -q 'replicate-dead-folders' "$T/log/kiln-mount-$(basename "$mnt").log"; }
+    waits() { grep -q '\[dead-changes\]' "$T/log/kiln-mount-$(basename "$mnt").log"; }
     t "$vol: the next mount meets a healer that has locked the folder" wait_for 30 "the line" waits
     is "$(notes)" "$all" "$vol: the notes stay"
     touch "$T/healed"

@@ -14,7 +14,7 @@ errand_go(void *arg)
 
     do {
         atomic_store(&c->asked, ERRAND_RUNS);
-        c->go(c->xl);
+        c->go(c);
     } while (atomic_fetch_sub(&c->asked, ERRAND_RUNS) > ERRAND_RUNS);
     graph_unpin(graph); /* another run of the errand may have begun */
 }
@@ -32,7 +32,7 @@ errand_run(struct worker_job *job)
 }
 
 void
-errand_init(struct errand *c, struct xlator *xl, void (*go)(struct xlator *xl))
+errand_init(struct errand *c, struct xlator *xl, void (*go)(struct errand *c))
 {
     c->job.run = errand_run;
     c->xl = xl;

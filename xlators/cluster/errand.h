@@ -16,12 +16,12 @@
 struct errand {
     struct worker_job job;
     struct xlator *xl;
-    void (*go)(struct xlator *xl); /* in a coroutine */
-    atomic_uint asked;             /* 0: no run; 1: a run; bit 1: asked for since the run began */
+    void (*go)(struct errand *c); /* in a coroutine */
+    atomic_uint asked;            /* 0: no run; 1: a run; bit 1: asked for since the run began */
 };
 
 /* Prepares the errand of a layer. Called once, before the layer has children. */
-void errand_init(struct errand *c, struct xlator *xl, void (*go)(struct xlator *xl));
+void errand_init(struct errand *c, struct xlator *xl, void (*go)(struct errand *c));
 /* Has the errand run soon. Without memory for a coroutine, or while the graph ends, the request is dropped:
  * the next event asks again. */
 void errand_ask(struct errand *c);

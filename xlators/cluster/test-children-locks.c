@@ -83,6 +83,8 @@ locks_drop_child(unsigned i)
     {
         if (l->waiting)
             child_call_answer(l->waiting, -ENOTCONN);
+        else if (scene.lock_lost)
+            scene.lock_lost(i, &l->gfid, l->domain);
         free(l);
     }
 }

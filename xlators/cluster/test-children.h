@@ -110,6 +110,8 @@ struct scene {
     /* A lie of a brick, or NULL: called after the brick has served a call (a lock call: before it waits),
      * changes the reply or *ret. Only lock calls have the result 1. */
     void (*lie)(unsigned child, struct call_stack *stk, int *ret);
+    /* NULL; or called for each lock that a connection held when it ended */
+    void (*lock_lost)(unsigned child, const struct gfid *gfid, const char *domain);
     int64_t starve_at; /* number of the product's allocation that fails; 0: none. scene_starve() */
     /* of the latest scene_call() */
     bool is_answered;

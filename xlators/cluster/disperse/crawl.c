@@ -125,24 +125,6 @@ pending_remove(const struct ec_heal *h, unsigned i, struct inode *dir, const str
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Looks at the object on all children. Returns its type; 0: unknown; *is_gone: no child has it. */
-static uint32_t
-type_of_pending(struct disperse *d, struct inode *inode, bool *is_gone)
-{
-    uint64_t begun = heal_unit_begin(&d->throttle);
-    struct ec_heal h;
-
-    ec_heal_begin(&h, d, inode);
-    (void)ec_heal_see(&h);
-    *is_gone = h.lacks == d->all;
-    uint32_t type = h.has ? h.copy[child_first(h.has)].stat.mode & S_IFMT : 0;
-    if (type)
-        inode_learn_type(inode, type);
-    ec_heal_end(&h);
-    heal_unit_end(&d->throttle, begun);
-    return type;
-}
-
 int
 ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_full, bool *was_whole)
 {
@@ -165,7 +147,7 @@ pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct pend
 {
     bool is_gone;
 
-    p->type = type_of_pending(h->op.d, inode, &is_gone);
+    p->type = ec_heal_type(h->op.d, inode, &is_gone);
     if (!is_gone)
         return;
     pending_remove(h, i, dir, &p->gfid);
@@ -263,6 +245,7 @@ ec_crawl_go(void *arg)
     unsigned healed = 1;
     bool is_busy = false;
 
+    dead_changes_ask(&d->dead_changes);
     for (unsigned round = 0; round < CRAWL_ROUNDS_MAX && healed; round++) {
         struct ec_heal h;
 

@@ -35,6 +35,7 @@
 #include "stack/xlator.h"
 #include "xlators/cluster/disperse/codec.h"
 #include "xlators/cluster/disperse/read-times.h"
+#include "xlators/cluster/dead-changes.h"
 #include "xlators/cluster/fan.h"
 #include "xlators/cluster/heal-throttle.h"
 
@@ -87,6 +88,7 @@ struct disperse {
     struct timer crawl_timer;
     struct worker_job crawl_job;
     struct crawl_looks *looks; /* NULL: not a self-heal daemon */
+    struct dead_changes dead_changes; /* dead-objects.c */
     struct heal_throttle throttle; /* of the self-heal daemon's heals; off in a mount */
 };
 

@@ -77,6 +77,7 @@ ec_parent_event(struct disperse *d, child_set was, child_set is, bool is_impatie
 static void
 ec_set_children_state(struct disperse *d, child_set which, enum child_event what)
 {
+    const struct disperse_conf *conf = xlator_conf(d->xl);
     enum child_event event;
 
     pthread_mutex_lock(&d->lock);
@@ -97,8 +98,11 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     pthread_mutex_unlock(&d->lock);
     if (tells)
         xlator_tell_parent(d->xl, event);
-    if (is & ~was)
+    if (is & ~was) {
         ec_crawl_child_up(d);
+        if (!conf->is_daemon && conf->heal_count)
+            dead_changes_ask(&d->dead_changes);
+    }
 }
 
 static void
@@ -154,6 +158,7 @@ disperse_fini(struct xlator *xl)
     struct disperse *d = xl->private;
 
     looks_free(d->looks);
+    dead_changes_fini(&d->dead_changes);
     free(d->heal_domain);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
@@ -212,6 +217,7 @@ disperse_init(struct xlator *xl, struct reason *why)
     CDS_INIT_LIST_HEAD(&d->holds);
     timer_init(&d->patience, ec_patience_ends);
     ec_crawl_start(d);
+    dead_changes_init(&d->dead_changes, xl, &dead_objects);
     atomic_init(&d->generation, 1); /* 0 means no generation */
     int err = disperse_check_options(d, why);
 
@@ -261,6 +267,7 @@ disperse_stop(struct xlator *xl)
     timer_stop(&d->patience);
     ec_holds_stop(d);
     ec_crawl_stop(d);
+    dead_changes_stop(&d->dead_changes);
 }
 
 static void

@@ -501,8 +501,25 @@ is_whole(const struct ec_heal *h)
     return is;
 }
 
+uint32_t
+ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone)
+{
+    uint64_t begun = heal_unit_begin(&d->throttle);
+    struct ec_heal h;
+
+    ec_heal_begin(&h, d, inode);
+    (void)ec_heal_see(&h);
+    *is_gone = h.lacks == d->all;
+    uint32_t type = h.has ? h.copy[child_first(h.has)].stat.mode & S_IFMT : 0;
+    if (type)
+        inode_learn_type(inode, type);
+    ec_heal_end(&h);
+    heal_unit_end(&d->throttle, begun);
+    return type;
+}
+
 int
-ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole)
+ec_heal_object(struct disperse *d, struct inode *inode, bool compares, bool *was_whole)
 {
     uint64_t begun = heal_unit_begin(&d->throttle);
     struct ec_heal h;
@@ -511,13 +528,14 @@ ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *wa
     h.unit_ns = begun;
     int ret = 0, err = ec_heal_see(&h);
     *was_whole = !err && is_whole(&h);
+    compares |= !*was_whole;
     if (*was_whole)
         err = ec_heal_clear_dirty(&h, h.has, WORD_DATA);
     if (!err && !*was_whole && S_ISREG(inode_type(inode)))
         err = ec_heal_data(&h);
-    if (!err && (!*was_whole || all_names) && S_ISDIR(inode_type(inode)))
+    if (!err && compares && S_ISDIR(inode_type(inode)))
         err = ec_heal_entries(&h);
-    if (!*was_whole && err != -EAGAIN && err != -ENOENT && err != -ENOTCONN)
+    if (compares && err != -EAGAIN && err != -ENOENT && err != -ENOTCONN)
         ret = ec_heal_metadata(&h);
     heal_unit_end(&d->throttle, h.unit_ns);
     ec_heal_end(&h);

@@ -104,9 +104,13 @@ int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct i
 /* Returns whether another child has another object at child i's name of the object: a RENAME had that object
  * as its target. */
 bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inode *inode);
-/* Heals all kinds of the object. `all_names`: compares all names of a folder, even if its counters are equal.
+/* Heals all kinds of the object. `compares`: attributes, and names of a folder, also if the counters are equal.
  * Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
-int ec_heal_object(struct disperse *d, struct inode *inode, bool all_names, bool *was_whole);
+int ec_heal_object(struct disperse *d, struct inode *inode, bool compares, bool *was_whole);
+/* Looks at the object on all children. Returns its type (S_IFMT bits); 0: unknown; *is_gone: no child has it. */
+uint32_t ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone);
+/* dead-objects.c: the comparison of objects that a client was changing when it died. */
+extern const struct dead_changes_of dead_objects;
 
 /* Gives all children that are up the same version, if they differ only because a client died before a change.
  * Returns 0 or -errno. */

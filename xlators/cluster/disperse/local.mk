@@ -9,6 +9,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/crawl.c \
 	xlators/cluster/disperse/crawl-tree.c \
 	xlators/cluster/disperse/crawl.h \
+	xlators/cluster/disperse/dead-objects.c \
 	xlators/cluster/disperse/disperse.c \
 	xlators/cluster/disperse/disperse-internal.h \
 	xlators/cluster/disperse/entry.c \
@@ -52,6 +53,13 @@ xlators_cluster_disperse_test_disperse_names_SOURCES = xlators/cluster/disperse/
 	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_names_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_names_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-dead-objects
+xlators_cluster_disperse_test_disperse_dead_objects_SOURCES = \
+	xlators/cluster/disperse/test-disperse-dead-objects.c xlators/cluster/disperse/test-disperse-file.h \
+	xlators/cluster/test-notes.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_dead_objects_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_dead_objects_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-renames
 xlators_cluster_disperse_test_disperse_renames_SOURCES = xlators/cluster/disperse/test-disperse-renames.c \

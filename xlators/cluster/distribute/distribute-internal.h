@@ -359,7 +359,7 @@ const char *settle_name_text(const struct op *o, const struct loc *loc);
 /* Acts on the note about a name. Returns whether the name may lead to another object now. */
 bool settle_note(const struct op *o, struct inode *parent, const char *name, const char *note);
 /* Settles all noted names, while all children are up: an errand. */
-void settle_all(struct xlator *xl);
+void settle_all(struct errand *c);
 /* Settles the names in a reply to OPENDIR. */
 void settle_listed(const struct op *o, struct inode *folder, const struct call_stack *opened);
 

@@ -279,8 +279,9 @@ settle_noted_on(const struct op *o, unsigned child)
 }
 
 void
-settle_all(struct xlator *xl)
+settle_all(struct errand *c)
 {
+    struct xlator *xl = c->xl;
     struct dist *d = xl->private;
     struct call_stack *stk = coro_call_new();
 

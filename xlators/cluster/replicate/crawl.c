@@ -523,7 +523,7 @@ crawl_index(struct crawler *c)
         heal_end(&h);
         c->has_made_hidden = true;
     }
-    errand_ask(&c->r->dead_folders);
+    dead_changes_ask(&c->r->dead_changes);
     for (unsigned round = 0; round < ROUNDS_MAX && !crawl_must_stop(c); round++) {
         atomic_store(&p.healed, 0);
         atomic_store(&p.failed, 0);

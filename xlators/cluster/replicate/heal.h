@@ -172,12 +172,8 @@ int heal_entries(struct heal *h);
 bool heal_is_reserved_name(const struct inode *dir, const char *name);
 int heal_data(struct heal *h);
 
-/* dead-folders.c: heals the folders whose names a client was changing when it died, if all children are up:
- * an errand. */
-void dead_folders_compare(struct xlator *xl);
-void dead_folders_init(struct replicate *r);
-/* After r->is_stopping is set: no further run is scheduled. */
-void dead_folders_stop(struct replicate *r);
+/* dead-folders.c: the comparison of folders whose names a client was changing when it died. */
+extern const struct dead_changes_of dead_folders;
 /* Makes a set of names for each child. NULL: out of memory. */
 struct name_sets *name_sets_new(unsigned children);
 void name_sets_free(struct name_sets *s);

@@ -3,6 +3,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/children.h \
 	xlators/cluster/crawl-looks.c \
 	xlators/cluster/crawl-looks.h \
+	xlators/cluster/dead-changes.c \
+	xlators/cluster/dead-changes.h \
 	xlators/cluster/errand.c \
 	xlators/cluster/errand.h \
 	xlators/cluster/fan.c \
@@ -160,6 +162,6 @@ xlators_cluster_replicate_test_replicate_new_files_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/replicate/test-replicate-dead-folders
 xlators_cluster_replicate_test_replicate_dead_folders_SOURCES = \
-	xlators/cluster/replicate/test-replicate-dead-folders.c $(TEST_REPLICA_CHANGES) $(TEST_STARVING_REALLOC)
+	xlators/cluster/replicate/test-replicate-dead-folders.c xlators/cluster/test-notes.h $(TEST_REPLICA_CHANGES) $(TEST_STARVING_REALLOC)
 xlators_cluster_replicate_test_replicate_dead_folders_LDFLAGS = $(WRAP_FOR_STARVING_REALLOC)
 xlators_cluster_replicate_test_replicate_dead_folders_LDADD = $(TEST_LIBS)

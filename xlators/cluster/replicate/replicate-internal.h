@@ -41,7 +41,7 @@
 #include "graph/graph.h"
 #include "stack/coro-call.h"
 #include "stack/xlator.h"
-#include "xlators/cluster/errand.h"
+#include "xlators/cluster/dead-changes.h"
 #include "xlators/cluster/fan.h"
 #include "xlators/cluster/heal-throttle.h"
 #include "xlators/cluster/replicate/changelog.h"
@@ -74,8 +74,7 @@ struct replicate {
     _Atomic uint64_t pending; /* the answer of nothing_pends(), and until when it holds (read.c) */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_bool may_be_parked, is_clearing; /* heal-park.c */
-    struct errand dead_folders;              /* dead-folders.c */
-    struct timer dead_again;                 /* until the errand runs again for folders that wait */
+    struct dead_changes dead_changes;        /* dead-folders.c */
     _Atomic(struct crawler *) crawler;      /* crawl.h; NULL: this is a mount */
     struct heal_throttle throttle;          /* of the crawler's heals; off in a mount */
     /* bits of enum new_file: operations on the latest new or opened file before its close */
@@ -95,7 +94,6 @@ struct replicate {
     struct timer gathering;
     child_set lost_last, gathered; /* lost at that time; returned since, and not serving yet */
     uint64_t lost_ns[REPLICAS_MAX];
-    uint64_t dead_pause_ms;     /* the next time of dead_again */
     struct cds_list_head heals; /* struct heal_job, waiting */
     unsigned heals_running, heals_waiting;
 };

@@ -214,7 +214,7 @@ set_children_state(struct replicate *r, child_set which, enum child_event what)
     if (crawler && is & ~was)
         crawler_child_up(crawler);
     if (is & ~was)
-        errand_ask(&r->dead_folders);
+        dead_changes_ask(&r->dead_changes);
 }
 
 static void
@@ -293,6 +293,7 @@ replicate_fini(struct xlator *xl)
     for (unsigned i = 0; i < r->count; i++)
         free(r->keys[i]);
     free(r->heal_domain);
+    dead_changes_fini(&r->dead_changes);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -383,7 +384,7 @@ replicate_init(struct xlator *xl, struct reason *why)
         return -ENOMEM;
     r->xl = xl;
     r->count = xl->child_count;
-    dead_folders_init(r);
+    dead_changes_init(&r->dead_changes, xl, &dead_folders);
     xl->private = r;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
@@ -431,7 +432,7 @@ replicate_stop(struct xlator *xl)
     timer_stop(&r->patience);
     timer_stop(&r->gathering);
     holds_stop(r);
-    dead_folders_stop(r);
+    dead_changes_stop(&r->dead_changes);
 }
 
 static void

@@ -21,79 +21,9 @@
 #include "xlators/cluster/replicate/test-replica-changes.h"
 #include "xlators/cluster/replicate/test-replicas.h"
 #include "xlators/cluster/test-children-internal.h"
+#include "xlators/cluster/test-notes.h"
 
-/* ---- bricks with notes ----------------------------------------------------------------------- */
-
-enum { NOTES_MAX = 4, RUNS_MAX = 16, WAIT_MS = 200000 };
-
-/* As the bricks send it. */
-struct folder_note {
-    struct gfid gfid;
-    uint8_t number[8];
-};
-
-static struct folder_note notes[CHILDREN_MAX][NOTES_MAX];
-static unsigned note_counts[CHILDREN_MAX];
-static uint64_t read_ns[RUNS_MAX]; /* times at which child 0 was asked for its notes */
-static unsigned reads;
-static bool renews_notes; /* another client dies in the folders after the notes were read */
-
-static void
-note_folder(unsigned i, const struct gfid *gfid)
-{
-    must(note_counts[i] < NOTES_MAX);
-    notes[i][note_counts[i]++] = (struct folder_note){.gfid = *gfid, .number = {[7] = 1}};
-}
-
-static void
-forget_note_of(unsigned i, const void *done)
-{
-    for (unsigned n = 0; n < note_counts[i]; n++) {
-        if (memcmp(&notes[i][n], done, sizeof notes[i][n]) == 0)
-            notes[i][n--] = notes[i][--note_counts[i]];
-    }
-}
-
-static unsigned
-notes_left(void)
-{
-    unsigned left = 0;
-
-    for (unsigned i = 0; i < scene.count; i++)
-        left += note_counts[i];
-    return left;
-}
-
-static void
-list_notes(unsigned i, struct call_stack *stk, int *ret)
-{
-    if (i == 0)
-        read_ns[reads++ % RUNS_MAX] = scene.now_ns;
-    if (!note_counts[i])
-        return;
-    char *list = arena_dup(&stk->arena, (const char *)notes[i], sizeof notes[i]);
-    uint32_t len = note_counts[i] * (uint32_t)sizeof notes[i][0];
-
-    must(list && dict_set_bytes(reply_dict(stk), DICT_KEY_DEAD_FOLDERS, list, len) == 0);
-    *ret = (int)len;
-    for (unsigned n = 0; n < note_counts[i] && renews_notes; n++)
-        notes[i][n].number[7]++;
-}
-
-/* Serves the calls about notes (scene.lie). */
-static void
-serve_notes(unsigned i, struct call_stack *stk, int *ret)
-{
-    const struct fop_call *call = &stk->call;
-    const char *key = dict_key_text(DICT_KEY_DEAD_FOLDERS);
-    const struct dict_pair *done =
-        call->fop == FOP_lookup && *ret >= 0 ? dict_find(call->xdata, DICT_KEY_DEAD_FOLDER_DONE) : NULL;
-
-    if (call->fop == FOP_getxattr && call->name && strcmp(call->name, key) == 0 && *ret == -ENODATA)
-        list_notes(i, stk, ret);
-    if (done && done->len == sizeof notes[i][0])
-        forget_note_of(i, done->v.bytes);
-}
+enum { WAIT_MS = 200000 };
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
@@ -128,17 +58,8 @@ mount_end(void)
     scene_end();
     scene.lie = NULL;
     memset(note_counts, 0, sizeof note_counts);
-    reads = 0;
+    note_reads = 0;
     renews_notes = false;
-}
-
-static void
-note_path(unsigned i, const char *path)
-{
-    struct stored_object *o = store_find(&scene.store[i], path);
-
-    if (o)
-        note_folder(i, &o->stat.gfid);
 }
 
 /* Makes the change in a mount that dies before or after call `at`. The bricks of `keepers` note the folders.
@@ -357,22 +278,22 @@ START_TEST(a_folder_that_another_healer_has_locked_waits)
     other_healer_locks(true);
     compare_now(~0u);
     scene_run(WAIT_MS);
-    ck_assert_uint_eq(reads, sizeof at_s / sizeof at_s[0]);
-    for (unsigned n = 0; n < reads; n++)
-        ck_assert_uint_eq((read_ns[n] - read_ns[0]) / 1000000000, at_s[n]);
+    ck_assert_uint_eq(note_reads, sizeof at_s / sizeof at_s[0]);
+    for (unsigned n = 0; n < note_reads; n++)
+        ck_assert_uint_eq((note_read_ns[n] - note_read_ns[0]) / 1000000000, at_s[n]);
     ck_assert(copies_difference() && notes_left() == 3);
     other_healer_locks(false);
     scene_run(64000);
     ck_assert(is_healed());
     ck_assert(!store_locks());
     /* the next folder that must wait waits for two seconds again */
-    unsigned before = reads;
+    unsigned before = note_reads;
 
     other_healer_locks(true);
     note_path(0, "/d");
     compare_now(~0u);
     scene_run(2000);
-    ck_assert_uint_eq(reads, before + 2);
+    ck_assert_uint_eq(note_reads, before + 2);
     mount_end(); /* a folder waits: the timer ends with the mount */
 }
 END_TEST
@@ -380,7 +301,7 @@ END_TEST
 static void
 refuse_notes(unsigned i, struct call_stack *stk, int *ret)
 {
-    const char *key = dict_key_text(DICT_KEY_DEAD_FOLDERS);
+    const char *key = dict_key_text(DICT_KEY_DEAD_CHANGES);
 
     serve_notes(i, stk, ret);
     if (i == 1 && stk->call.fop == FOP_getxattr && stk->call.name && strcmp(stk->call.name, key) == 0)
@@ -394,10 +315,10 @@ START_TEST(a_brick_that_does_not_tell_its_notes_is_asked_again)
     scene.lie = refuse_notes;
     compare_now(~0u);
     scene_run(3000);
-    ck_assert(reads == 2 && notes_left() == 3 && copies_difference());
+    ck_assert(note_reads == 2 && notes_left() == 3 && copies_difference());
     scene.lie = serve_notes;
     scene_run(4000);
-    ck_assert(reads == 3 && is_healed());
+    ck_assert(note_reads == 3 && is_healed());
     mount_end();
 }
 END_TEST
@@ -409,7 +330,7 @@ START_TEST(folders_are_compared_when_all_children_are_there)
     scene_child_down(2);
     compare_now(~0u);
     scene_run(WAIT_MS);
-    ck_assert(reads == 0 && notes_left() == 3 && copies_difference());
+    ck_assert(note_reads == 0 && notes_left() == 3 && copies_difference());
     scene_child_up(2);
     compare_now(~0u);
     ck_assert(is_healed());
@@ -423,7 +344,7 @@ START_TEST(bricks_that_keep_no_notes_are_not_asked)
     mount_begin(&replica_shapes[1]);
     compare_now(CHILD(0) | CHILD(2));
     scene_run(WAIT_MS);
-    ck_assert(reads == 0 && notes_left() == 3);
+    ck_assert(note_reads == 0 && notes_left() == 3);
     mount_end();
 }
 END_TEST
@@ -468,7 +389,7 @@ START_TEST(notes_of_a_folder_that_is_gone_are_removed)
 
     replica_volume_make(&replica_shapes[1]);
     for (unsigned i = 0; i < scene.count; i += 2)
-        note_folder(i, &gone);
+        note_gfid(i, &gone);
     mount_begin(&replica_shapes[1]);
     compare_now(~0u);
     ck_assert(!notes_left());
@@ -542,7 +463,7 @@ static enum dict_type wrong_type;
 static void
 send_wrong_notes(unsigned i, struct call_stack *stk, int *ret)
 {
-    const char *key = dict_key_text(DICT_KEY_DEAD_FOLDERS);
+    const char *key = dict_key_text(DICT_KEY_DEAD_CHANGES);
 
     if (stk->call.fop != FOP_getxattr || !stk->call.name || strcmp(stk->call.name, key) != 0) {
         serve_notes(i, stk, ret);
@@ -576,8 +497,8 @@ compares_after(enum dict_type type, const void *bytes, uint32_t len)
 START_TEST(wrong_notes_are_ignored)
 {
     enum { FOLDERS_READ = 16384 };
-    static struct folder_note many[FOLDERS_READ + 1];
-    struct folder_note two[2] = {{.gfid = {.b = {0}}}};
+    static struct brick_note many[FOLDERS_READ + 1];
+    struct brick_note two[2] = {{.gfid = {.b = {0}}}};
 
     replica_volume_make(&replica_shapes[1]);
     two[1].gfid = many[FOLDERS_READ].gfid = store_find(&scene.store[0], "/d")->stat.gfid;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Notes of folders whose names a client had locked for a change when its connection ended
- * (locks/unfinished.c): replicas may differ in names. The next mount or healer compares the names
- * (replicate/dead-folders.c).
+/* Notes of objects that a client had locked for a change when its connection ended (locks/unfinished.c): names of a
+ * folder may differ between replicas; names or attributes of an object between the bricks of a dispersed set. The
+ * next mount or healer compares the object (cluster/dead-changes.h).
  *
  * A note is the symbolic link GFID-dead in indices/kiln-names/, beside the notes of index-names.c, with a
- * random number as the target. A healer that has compared the folder names the number, so that the note of a
+ * random number as the target. A healer that has compared the object names the number, so that the note of a
  * later death stays.
  *
  * Keys, in the xdata of LOOKUP:
- *      DEAD_FOLDER, by the brick's own locks    keeps the note of the folder
- *      DEAD_FOLDER_DONE: gfid and number        removes that note
- * The value of the xattr kiln.dead-folders is the gfid and the number of each such folder. */
+ *      DEAD_CHANGE, by the brick's own locks    keeps the note of the object
+ *      DEAD_CHANGE_DONE: gfid and number        removes that note
+ * The value of the xattr kiln.dead-changes is the gfid and the number of each such object, of 2048 at most. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 enum { DEAD_LISTED_MAX = 2048 };
 
 /* The value of xattr and key, as on the wire. */
-struct dead_folder {
+struct dead_change {
     struct gfid gfid;
     uint8_t number[8];
 };
@@ -63,13 +63,13 @@ dead_keep(struct xlator *xl, const struct gfid *gfid)
     int err = index_note_write(index_private(xl), path, GFID(&number));
 
     if (err)
-        log_event(LOG_WARNING, xl, "index-no-folder-note",
-                  "%s: no note about names that a dead client may have left half-done: %s", GFID(gfid),
+        log_event(LOG_WARNING, xl, "index-no-death-note",
+                  "%s: no note about changes that a dead client may have left half-done: %s", GFID(gfid),
                   strerror(-err));
 }
 
 static void
-dead_done(struct index_private *priv, const struct dead_folder *done)
+dead_done(struct index_private *priv, const struct dead_change *done)
 {
     char path[INDEX_PATH_MAX];
     uint8_t number[8];
@@ -79,9 +79,9 @@ dead_done(struct index_private *priv, const struct dead_folder *done)
         index_note_remove(priv, path);
 }
 
-/* Returns the number of folders written to `out`. */
+/* Returns the number of notes written to `out`. */
 static uint32_t
-dead_list(struct index_private *priv, struct dead_folder out[DEAD_LISTED_MAX])
+dead_list(struct index_private *priv, struct dead_change out[DEAD_LISTED_MAX])
 {
     int fd = openat(priv->base_fd, INDEX_NOTES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -108,18 +108,16 @@ dead_list(struct index_private *priv, struct dead_folder out[DEAD_LISTED_MAX])
 void
 index_dead_lookup(struct xlator *xl, struct call_stack *stk)
 {
-    const struct index_conf *conf = xlator_conf(xl);
     bool is_own = stk->caller.pid == PID_INTERNAL && !stk->client;
     const struct dict *asked = stk->call.xdata;
 
-    /* only replicate reads these notes */
-    if (is_own && conf->pending_list && stk->call.loc.inode && dict_has(asked, DICT_KEY_DEAD_FOLDER))
+    if (is_own && stk->call.loc.inode && dict_has(asked, DICT_KEY_DEAD_CHANGE))
         dead_keep(xl, &stk->call.loc.inode->gfid);
     if (!atomic_load_explicit(&index_private(xl)->name_notes, memory_order_relaxed))
         return;
-    const struct dict_pair *p = dict_find(asked, DICT_KEY_DEAD_FOLDER_DONE);
+    const struct dict_pair *p = dict_find(asked, DICT_KEY_DEAD_CHANGE_DONE);
 
-    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_folder) &&
+    if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_change) &&
         index_may_use(&stk->caller))
         dead_done(index_private(xl), p->v.bytes);
 }
@@ -128,7 +126,7 @@ xl_verdict
 index_dead_list(struct xlator *xl, struct call_stack *stk)
 {
     struct dict *dict = reply_dict(stk);
-    struct dead_folder *list = arena_alloc(&stk->arena, DEAD_LISTED_MAX * sizeof *list);
+    struct dead_change *list = arena_alloc(&stk->arena, DEAD_LISTED_MAX * sizeof *list);
 
     if (!index_may_use(&stk->caller))
         return -EACCES;
@@ -138,7 +136,7 @@ index_dead_list(struct xlator *xl, struct call_stack *stk)
 
     if (!len)
         return -ENODATA;
-    if (dict_set_bytes(dict, DICT_KEY_DEAD_FOLDERS, list, len))
+    if (dict_set_bytes(dict, DICT_KEY_DEAD_CHANGES, list, len))
         return -ENOMEM;
     stk->reply.op_ret = (int32_t)len;
     return XL_DONE;

@@ -437,7 +437,7 @@ index_getxattr(struct xlator *xl, struct call_stack *stk)
         return get_count(xl, stk, key, INDEX_DIRTY);
     case DICT_KEY_NAME_NOTES:
         return index_names_list(xl, stk);
-    case DICT_KEY_DEAD_FOLDERS:
+    case DICT_KEY_DEAD_CHANGES:
         return index_dead_list(xl, stk);
     default:
         return index_any(xl, stk);

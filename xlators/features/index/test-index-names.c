@@ -298,22 +298,22 @@ report_death(struct inode *folder)
     call->stk->caller.pid = PID_INTERNAL;
     call->stk->call.loc.inode = inode_ref(folder);
     call->stk->call.xdata = dict_new(&call->stk->arena);
-    ck_assert_int_eq(dict_set_int(call->stk->call.xdata, DICT_KEY_DEAD_FOLDER, 1), 0);
+    ck_assert_int_eq(dict_set_int(call->stk->call.xdata, DICT_KEY_DEAD_CHANGE, 1), 0);
     ck_assert_int_eq(bench_run(call), 0);
 }
 
-/* Copies the value of kiln.dead-folders; returns its length. */
+/* Copies the value of kiln.dead-changes; returns its length. */
 static uint32_t
 dead_folders(uint8_t out[256])
 {
     struct bench_call *call = bench_call(FOP_getxattr, NULL);
     uint32_t len = 0;
 
-    call->stk->call.name = "kiln.dead-folders";
+    call->stk->call.name = "kiln.dead-changes";
     call->stk->call.has_name = 1;
     bench_wind(call);
     int ret = bench_result(call);
-    const struct dict_pair *p = ret < 0 ? NULL : dict_find(call->stk->reply.dict, DICT_KEY_DEAD_FOLDERS);
+    const struct dict_pair *p = ret < 0 ? NULL : dict_find(call->stk->reply.dict, DICT_KEY_DEAD_CHANGES);
 
     ck_assert(ret == -ENODATA || (p && p->len <= 256));
     if (p)
@@ -327,7 +327,7 @@ forget_death(const uint8_t *bytes, uint32_t len)
 {
     struct bench_call *call = noted_call(FOP_lookup, NULL);
 
-    ck_assert_int_eq(dict_set_bytes(call->stk->call.xdata, DICT_KEY_DEAD_FOLDER_DONE, bytes, len), 0);
+    ck_assert_int_eq(dict_set_bytes(call->stk->call.xdata, DICT_KEY_DEAD_CHANGE_DONE, bytes, len), 0);
     ck_assert_int_eq(bench_run(call), 0);
 }
 

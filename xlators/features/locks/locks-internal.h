@@ -337,9 +337,11 @@ unsigned removal_waiting(const struct lock_inode *li);
 bool lock_is_of_attributes(const struct lock *l);
 /* A granted lock under which a replicate client changes names in the directory. */
 bool lock_is_of_names(const struct lock *l);
-/* Counts the object's metadata as dirty, so that a self-heal daemon compares the replicas; or, is_of_names,
- * has features/index note the directory. Returns before that is done. In a read section, without locks. */
-void unfinished_mark(struct xlator *xl, struct inode *inode, bool is_of_names);
+/* A granted lock under which a disperse client changes the object's attributes, or the directory's names. */
+bool lock_is_of_fragments(const struct lock *l);
+/* Counts the object's metadata as dirty, so that a self-heal daemon compares the replicas; or, is_noted, has
+ * features/index note the object. Returns before that is done. In a read section, without locks. */
+void unfinished_mark(struct xlator *xl, struct inode *inode, bool is_noted);
 
 /* contention.c */
 /* Sends a contention callback to the holder of `l`, unless the holder got one within the last

@@ -431,7 +431,7 @@ struct gone {
 
 /* Kinds of changes that the client held a lock for. */
 struct unfinished {
-    bool attributes, names;
+    bool attributes, noted; /* noted: names, or any of a dispersed object */
 };
 
 #define DROP_MAX 256 /* locks to drop before other threads get the mutex */
@@ -451,7 +451,7 @@ drop_some(struct lock_inode *li, const struct gone *gone, struct unfinished *u)
     removal_drop_client_locked(li, gone->client, &b);
     for (; n < DROP_MAX && (l = lock_tree_of_client(li->held, gone->client)); n++) {
         u->attributes |= lock_is_of_attributes(l);
-        u->names |= lock_is_of_names(l);
+        u->noted |= lock_is_of_names(l) || lock_is_of_fragments(l);
         lock_drop_locked(li, l, 0, &b);
     }
     for (; n < DROP_MAX && (l = lock_tree_of_client(li->wanted, gone->client)); n++)
@@ -470,13 +470,13 @@ drop_client(struct inode *inode, void *ctx, void *arg)
 
     while (drop_some(ctx, gone, &u))
         ;
-    if (!u.attributes && !u.names)
+    if (!u.attributes && !u.noted)
         return;
     bool is_marked = gone->unfinished++ < MARKS_MAX;
 
     if (is_marked && u.attributes)
         unfinished_mark(gone->xl, inode, false);
-    if (is_marked && u.names)
+    if (is_marked && u.noted)
         unfinished_mark(gone->xl, inode, true);
 }
 
@@ -492,7 +492,7 @@ locks_client_gone(struct xlator *xl, struct brick_client *client)
         log_event(
             LOG_WARNING, xl, "unfinished-changes-not-marked",
             "%s is gone and held locks for changes of %u objects; marked %u of them for heal. If they differ "
-            "between replicas, run a full heal of the volume",
+            "between bricks, run a full heal of the volume",
             client->uid, gone.unfinished, MARKS_MAX);
 }
 

@@ -8,7 +8,7 @@
 
 extern const struct xlator_type features_locks_xlator;
 
-static atomic_int reached_bottom, dirty_marks;
+static atomic_int reached_bottom, dirty_marks, notes;
 static struct inode *dir, *file;
 static struct brick_client *alice, *bob;
 
@@ -25,6 +25,9 @@ bottom(struct xlator *xl, struct call_stack *stk)
     if (dirty && stk->call.loc.inode == file && dirty->len == 12 &&
         memcmp(dirty->v.bytes, "\0\0\0\0\0\0\0\1\0\0\0\0", 12) == 0)
         atomic_fetch_add(&dirty_marks, 1);
+    if (stk->call.fop == FOP_lookup && stk->call.loc.inode == file && stk->caller.pid == PID_INTERNAL &&
+        dict_has(stk->call.xdata, DICT_KEY_DEAD_CHANGE))
+        atomic_fetch_add(&notes, 1);
     return XL_DONE;
 }
 
@@ -32,8 +35,7 @@ static void
 setup(void)
 {
     bench_setup(&features_locks_xlator, NULL, bottom);
-    atomic_store(&reached_bottom, 0);
-    atomic_store(&dirty_marks, 0);
+    reached_bottom = dirty_marks = notes = 0;
     dir = bench_inode("d", 1, S_IFDIR);
     file = bench_inode("f", 2, S_IFREG);
     alice = bench_client("alice");
@@ -308,6 +310,37 @@ START_TEST(a_client_lost_with_other_locks_leaves_no_mark)
     ck_assert_int_eq(finish(waits), -EAGAIN);
     ck_assert_int_eq(atomic_load(&dirty_marks), 0);
     ck_assert_int_eq(bench_run(inodelk(bob, "b", NB, FLOCK_UNLOCK, METADATA_START, 0)), 0);
+}
+END_TEST
+
+/* The client may have changed attributes or names on some bricks of a dispersed set only. No note for locks of
+ * replicate and healers, on parts of an object, for reading alone, and for a finished change. */
+static const struct fragment_lock {
+    const char *domain;
+    uint32_t type;
+    int64_t len;
+    bool ends, is_noted;
+} fragment_locks[] = {
+    {"v-disperse-12", FLOCK_WRITE, 0, false, true}, {"v-disperse-0", FLOCK_WRITE, 0, true, false},
+    {"v-disperse-0", FLOCK_WRITE, 9, false, false}, {"v-disperse-0", FLOCK_READ, 0, false, false},
+    {"v-disperse-", FLOCK_WRITE, 0, false, false},  {"v-disperse-0:self-heal", FLOCK_WRITE, 0, false, false},
+    {"-disperse-1", FLOCK_WRITE, 0, false, false},  {"w-disperse-0-replicate-0", FLOCK_WRITE, 0, false, false},
+};
+
+START_TEST(a_client_lost_with_a_lock_of_disperse_leaves_a_note)
+{
+    const struct fragment_lock *l = &fragment_locks[_i];
+
+    for (int n = 0; n < (l->ends ? 2 : 1); n++) {
+        struct bench_call *call = inodelk(alice, "a", NB, n ? FLOCK_UNLOCK : l->type, 0, l->len);
+
+        call->stk->call.volume = l->domain;
+        ck_assert_int_eq(bench_run(call), 0);
+    }
+    bench_client_gone(alice);
+    alice = NULL;
+    ck_assert_int_eq(notes, l->is_noted);
+    ck_assert_int_eq(dirty_marks, 0);
 }
 END_TEST
 
@@ -842,6 +875,8 @@ test_suite(void)
     tcase_add_test(t, a_lost_client_releases_its_locks_and_drops_its_waiters);
     tcase_add_test(t, a_client_lost_in_a_change_of_attributes_leaves_a_dirty_mark);
     tcase_add_test(t, a_client_lost_with_other_locks_leaves_no_mark);
+    tcase_add_loop_test(t, a_client_lost_with_a_lock_of_disperse_leaves_a_note, 0,
+                        sizeof fragment_locks / sizeof fragment_locks[0]);
     tcase_add_test(t, a_lost_client_releases_locks_of_a_replaced_inode);
     tcase_add_test(t, a_client_lost_at_any_moment_leaves_no_lock);
     tcase_add_test(t, release_and_flush_drop_locks_and_waiters);

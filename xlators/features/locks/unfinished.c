@@ -15,9 +15,17 @@
  *
  * Locks on names (entrylk) get no mark: a healer that finds a folder dirty merges the names of all replicas,
  * and brings back names whose removal was acknowledged. They get a note instead, which features/index keeps
- * (index-names.c): the next kiln-mount or kiln-heal looks up each name that only some replicas list. Stock's
+ * (index-dead.c): the next kiln-mount or kiln-heal looks up each name that only some replicas list. Stock's
  * daemon does not know the note; a LOOKUP of the name heals the name, too. A needless note costs two listings
- * of the folder. Data changes are marked dirty by the client before it writes. */
+ * of the folder. Data changes are marked dirty by the client before it writes.
+ *
+ * A disperse client changes attributes and names in the same way, under a lock on the whole object in the
+ * domain of its layer, VOLUME-disperse-N. (Replicate's locks on all data have the same range, but other domains:
+ * volfiles name each layer by its kind.) The object gets a note, too: stock's daemon would remove both names of
+ * a half done rename if it found the folders marked (disperse/dead-objects.c).
+ *
+ * A brick that dies before it has kept the note leaves none of its own; a note of one brick is enough. If all
+ * bricks die with the client, the difference waits for a LOOKUP, or for a full heal. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -48,6 +56,26 @@ lock_is_of_names(const struct lock *l)
            (len < sizeof healers || strcmp(domain + len - (sizeof healers - 1), healers) != 0);
 }
 
+/* Returns whether it is the domain of a disperse layer: VOLUME-disperse-N. */
+static bool
+is_domain_of_disperse(const char *domain)
+{
+    static const char kind[] = "-disperse-";
+    size_t len = strlen(domain), digits = 0;
+
+    while (digits < len && domain[len - 1 - digits] >= '0' && domain[len - 1 - digits] <= '9')
+        digits++;
+    return digits && len - digits >= sizeof kind &&
+           strncmp(domain + len - digits - (sizeof kind - 1), kind, sizeof kind - 1) == 0;
+}
+
+bool
+lock_is_of_fragments(const struct lock *l)
+{
+    return l->queue->kind == LOCK_INODE && l->start == 0 && l->end == INT64_MAX && l->type == FLOCK_WRITE &&
+           is_domain_of_disperse(lock_queue_domain(l->queue)->name);
+}
+
 static void
 marked(struct call_stack *stk)
 {
@@ -62,16 +90,16 @@ marked(struct call_stack *stk)
 
 /* Adds the arguments of the mark or of the note. Returns 0 or -ENOMEM. */
 static int
-fill_call(struct call_stack *stk, bool is_of_names)
+fill_call(struct call_stack *stk, bool is_noted)
 {
     struct dict *d = dict_new(&stk->arena);
 
     if (!d)
         return -ENOMEM;
-    if (is_of_names) {
+    if (is_noted) {
         stk->call.fop = FOP_lookup;
         stk->call.xdata = d;
-        return dict_set_int(d, DICT_KEY_DEAD_FOLDER, 1);
+        return dict_set_int(d, DICT_KEY_DEAD_CHANGE, 1);
     }
     stk->call.fop = FOP_xattrop;
     stk->call.dict = d;
@@ -79,14 +107,14 @@ fill_call(struct call_stack *stk, bool is_of_names)
 }
 
 void
-unfinished_mark(struct xlator *xl, struct inode *inode, bool is_of_names)
+unfinished_mark(struct xlator *xl, struct inode *inode, bool is_noted)
 {
     struct graph *g = xl->graph;
 
     if (!graph_pin(g)) /* the brick stops: its clients will accuse this replica */
         return;
     struct call_stack *stk = call_stack_new(marked, g);
-    if (stk && !fill_call(stk, is_of_names)) {
+    if (stk && !fill_call(stk, is_noted)) {
         stk->caller.pid = PID_INTERNAL;
         stk->call.gfid = inode->gfid;
         stk->call.loc.inode = inode_ref(inode);
