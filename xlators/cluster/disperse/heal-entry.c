@@ -7,9 +7,9 @@
  *                   an object that K children have under the name stays; an object that fewer have goes, if
  *                   more than R children answer that they have another one or none, because it cannot be
  *                   rebuilt; then one object that is left is made on the children without it: linked or
- *                   moved from another name there, or made empty. First the object's other copies are
- *                   marked dirty, so that its contents are healed, from version 0. An object without a
- *                   gfid, which a brick has half made before it died, gets one and then goes.
+ *                   moved from another name there, or made empty, after its other copies were marked
+ *                   dirty, so that its contents are healed, from version 0. An object without a gfid,
+ *                   which a brick has half made before it died, gets one and then goes.
  *                   If K children have the object under any name, a client may have died while it renamed the
  *                   object: a name of more than R children, whose removal no caller has seen, stays; from a
  *                   name of fewer children the object moves to the name that the others have (heal-move.c)
@@ -283,10 +283,10 @@ mark_dirty(struct ec_name *n, child_set on, struct inode *inode, const struct ia
     return ec_heal_add(n->h, on, inode, c, NULL);
 }
 
-/* Makes the object on a child that may have it under another name. Of a half renamed file with one name, that
- * is the old or the new name. */
+/* Gives the name to the object on a child that has it under another name. Of a half renamed file with one name,
+ * that is the old or the new name. Returns -ENOENT: the child does not have the object. */
 static int
-link_or_make_on(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a, const char *target)
+place_on(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a)
 {
     bool has = has_object(n, i, inode), moves = S_ISDIR(a->mode) || (n->kept && a->nlink == 1);
     int err = has ? 0 : -ENOENT;
@@ -296,33 +296,50 @@ link_or_make_on(struct ec_name *n, unsigned i, struct inode *inode, const struct
     if (has && moves)
         err = ec_heal_move(n->h, i, inode, n->name);
     if (has && !S_ISDIR(a->mode) && (!moves || err == -ENOENT || err == -ESTALE))
-        return ec_link_on(n, i, inode);
-    return err == -ENOENT || err == -ESTALE ? make_object_on(n, i, a, target) : err;
+        err = ec_link_on(n, i, inode);
+    return err == -ESTALE ? -ENOENT : err;
 }
 
-/* Makes the object on the children without the name. */
+/* Makes the object on the children of `on`, marked dirty first, so that its contents are healed. */
 static int
-make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *a)
+make_objects_on(struct ec_name *n, child_set on, struct inode *inode, const struct iatt *a)
 {
     unsigned from = child_first(n->has);
     struct call_stack *text = NULL;
-    int err = mark_dirty(n, n->has, inode, a);
+    int err = on ? mark_dirty(n, n->has, inode, a) : 0;
 
-    if (!err && S_ISLNK(a->mode)) {
+    if (!err && on && S_ISLNK(a->mode)) {
         text = ec_call(&n->h->op, FOP_readlink, from, false, inode, NULL);
         if (text)
             text->call.size = FOP_LINKNAME_MAX + 1;
         int ret = text ? coro_call(text, n->h->op.d->xl->children[from]) : -ENOMEM;
         err = ret < 0 ? ret : 0;
     }
-    for_each_child (i, n->lacks) {
-        int ret = err ? err : link_or_make_on(n, i, inode, a, text ? text->reply.path : NULL);
+    for_each_child (i, on) {
+        int ret = err ? err : make_object_on(n, i, a, text ? text->reply.path : NULL);
 
         err = ret && ret != -EEXIST ? ret : err;
     }
     if (text)
         call_stack_free(text);
     return err;
+}
+
+/* Makes the object on the children without the name. */
+static int
+make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *a)
+{
+    child_set without = 0;
+    int err = 0;
+
+    for_each_child (i, n->lacks) {
+        int ret = place_on(n, i, inode, a);
+
+        without |= ret == -ENOENT ? CHILD(i) : 0;
+        err = ret && ret != -ENOENT && ret != -EEXIST ? ret : err;
+    }
+    int ret = make_objects_on(n, without, inode, a);
+    return ret ? ret : err;
 }
 
 /* ---- a name ---------------------------------------------------------------------------------- */
