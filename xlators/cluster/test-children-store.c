@@ -217,7 +217,9 @@ store_pending(const struct store *s)
         bool is_marked = false;
 
         for (unsigned k = 0; k < o->xattr_count && o->stat.mode; k++)
-            is_marked |= strncmp(o->xattr[k].key, "trusted.afr.", 12) == 0 && is_nonzero(&o->xattr[k]);
+            is_marked |= (strncmp(o->xattr[k].key, "trusted.afr.", 12) == 0 ||
+                          strcmp(o->xattr[k].key, "trusted.ec.dirty") == 0) &&
+                         is_nonzero(&o->xattr[k]);
         count += is_marked;
     }
     return count;

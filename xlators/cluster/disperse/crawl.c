@@ -20,96 +20,7 @@
 #include "xlators/cluster/crawl-looks.h"
 #include "xlators/cluster/disperse/heal.h"
 
-enum { PENDING_MAX = 100000, CRAWL_ROUNDS_MAX = 100, PENDING_BYTES = 128 * 1024, CRAWL_SOON_MS = 1000 };
-
-struct pending {
-    struct gfid gfid;
-    uint32_t type; /* S_IFMT bits; 0: not known */
-    bool is_done;
-};
-
-struct pending_list {
-    struct pending *at;
-    size_t count, room;
-    bool is_busy; /* an object was locked by another client */
-};
-
-static void
-pending_add(struct pending_list *l, const struct dirent_entry *e)
-{
-    struct gfid gfid;
-
-    if (gfid_parse(e->name, e->name_len, &gfid) || gfid_is_null(&gfid) || l->count == PENDING_MAX)
-        return;
-    if (l->count == l->room) {
-        size_t room = l->room ? 2 * l->room : 256;
-        struct pending *at = realloc(l->at, room * sizeof *at);
-
-        if (!at)
-            return; /* the next crawl lists the rest */
-        l->at = at;
-        l->room = room;
-    }
-    l->at[l->count++] = (struct pending){.gfid = gfid};
-}
-
-/* ---- the list of a brick --------------------------------------------------------------------- */
-
-/* Returns the virtual directory of the index: a reference; NULL: the brick has none. */
-static struct inode *
-pending_directory(const struct ec_heal *h, unsigned i)
-{
-    struct call_stack *stk = ec_heal_call(h, FOP_getxattr, i);
-    struct iatt a = {.mode = S_IFDIR | 0600};
-    struct inode *dir = NULL;
-
-    if (!stk)
-        return NULL;
-    stk->call.name = dict_key_text(DICT_KEY_XATTROP_INDEX_GFID);
-    if (coro_call(stk, h->op.d->xl->children[i]) >= 0 &&
-        !dict_get_gfid(stk->reply.dict, DICT_KEY_XATTROP_INDEX_GFID, &a.gfid) && !gfid_is_null(&a.gfid))
-        dir = inode_link(h->op.d->xl->graph->inodes, NULL, NULL, &a);
-    call_stack_free(stk);
-    return dir;
-}
-
-/* Returns 1: there is more; 0: the end; or -errno. */
-static int
-pending_part(const struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, struct pending_list *l)
-{
-    struct call_stack *stk = ec_heal_call(h, FOP_readdir, i);
-
-    if (!stk)
-        return -ENOMEM;
-    stk->call.fd = fd_ref(fd);
-    stk->call.offset = *offset;
-    stk->call.size = PENDING_BYTES;
-    int ret = coro_call(stk, h->op.d->xl->children[i]);
-    const struct dirent_entry *first = ret >= 0 ? stk->reply.entries : NULL;
-    for (const struct dirent_entry *e = first; e; e = e->next) {
-        *offset = e->off;
-        pending_add(l, e);
-    }
-    ret = ret < 0 ? ret : first != NULL && !ec_heal_must_stop(h);
-    call_stack_free(stk);
-    return ret;
-}
-
-static void
-pending_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l)
-{
-    struct call_stack *stk = ec_call(&h->op, FOP_opendir, i, false, dir, NULL);
-    int ret = stk ? coro_call(stk, h->op.d->xl->children[i]) : -ENOMEM;
-    uint64_t offset = 0;
-
-    while (ret >= 0) {
-        ret = pending_part(h, i, stk->reply.fd, &offset, l);
-        if (ret == 0)
-            break;
-    }
-    if (stk)
-        call_stack_free(stk);
-}
+enum { CRAWL_ROUNDS_MAX = 100, CRAWL_SOON_MS = 1000 };
 
 /* Removes the index entry of an object that has gone; an entry that stays is met by the next crawl. */
 static void
@@ -143,7 +54,7 @@ ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_ful
 /* Looks at an object whose type is not known yet, or that has gone since. Removes the index entry of one that
  * no child has. */
 static void
-pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct pending *p, struct inode *inode)
+pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_entry *p, struct inode *inode)
 {
     bool is_gone;
 
@@ -159,7 +70,7 @@ struct pending_pass {
     const struct ec_heal *h;
     unsigned i;
     struct inode *dir;
-    struct pending_list *l;
+    struct index_list *l;
     bool wants_folders;
     atomic_uint healed;
     atomic_bool is_busy; /* another client kept an object locked */
@@ -169,7 +80,7 @@ static void
 pending_heal(void *arg, size_t n)
 {
     struct pending_pass *pass = arg;
-    struct pending *p = &pass->l->at[n];
+    struct index_entry *p = &pass->l->at[n];
     struct disperse *d = pass->h->op.d;
     struct iatt a = {.gfid = p->gfid, .mode = p->type};
     bool is_skipped = p->is_done || (p->type && S_ISDIR(p->type) != pass->wants_folders), was_whole;
@@ -198,7 +109,7 @@ pending_heal(void *arg, size_t n)
 /* Heals folders, one after another, or all other objects. Returns the number of healed ones; sets l->is_busy
  * if another client kept an object locked. */
 static unsigned
-heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_list *l, bool wants_folders)
+heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct index_list *l, bool wants_folders)
 {
     struct pending_pass pass = {.h = h, .i = i, .dir = dir, .l = l, .wants_folders = wants_folders};
 
@@ -211,13 +122,13 @@ heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct pending_li
 static unsigned
 crawl_brick(struct ec_heal *h, unsigned i, bool *is_busy)
 {
-    struct inode *dir = pending_directory(h, i);
-    struct pending_list l = {0};
+    struct inode *dir = ec_index_directory(h, i);
+    struct index_list l = {0};
     unsigned healed = 0, some;
 
     if (!dir)
         return 0;
-    pending_read(h, i, dir, &l);
+    (void)ec_index_read(h, i, dir, &l); /* the next crawl reads the rest */
     looks_begin(h->op.d->looks, i, false);
     looks_set_left(h->op.d->looks, i, l.count);
     do {

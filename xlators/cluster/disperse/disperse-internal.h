@@ -10,6 +10,7 @@
  *   write.c        write, truncate, fallocate, discard      read.c       read, seek
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
  *   lookup.c       LOOKUP                                   readdir.c    listings
+ *   doubts.c       objects that a listing may have wrong
  *   open-files.c   open, opendir; fds on each child         all.c        flush, fsync, statfs, locks
  *   heal.h         healing, in separate files
  *
@@ -89,6 +90,7 @@ struct disperse {
     struct worker_job crawl_job;
     struct crawl_looks *looks; /* NULL: not a self-heal daemon */
     struct dead_changes dead_changes; /* dead-objects.c */
+    struct ec_doubts *doubts;         /* doubts.c; NULL: not asked yet */
     struct heal_throttle throttle; /* of the self-heal daemon's heals; off in a mount */
 };
 
@@ -336,6 +338,14 @@ void ec_fd_complete(struct ec_op *op);
 /* Makes the fd of an OPEN, OPENDIR or CREATE from the fds in the replies of `set`. Returns 0 or -ENOMEM. */
 int ec_fd_make(struct ec_op *op, struct fan *f, child_set set, struct inode *inode);
 void ec_fd_released(struct disperse *d, struct fd *fd, struct ec_fd *f);
+
+/* ---- doubts.c -------------------------------------------------------------------------------- */
+
+/* Returns the objects whose attributes in a brick's listing may be wrong; ec_doubts_put() is due. NULL: all. In a
+ * coroutine. */
+struct ec_doubts *ec_doubts_get(struct disperse *d);
+void ec_doubts_put(struct ec_doubts *x);
+bool ec_doubts_have(const struct ec_doubts *x, const struct gfid *gfid);
 
 /* ---- read.c ---------------------------------------------------------------------------------- */
 

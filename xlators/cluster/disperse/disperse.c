@@ -159,6 +159,7 @@ disperse_fini(struct xlator *xl)
 
     looks_free(d->looks);
     dead_changes_fini(&d->dead_changes);
+    ec_doubts_put(d->doubts);
     free(d->heal_domain);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);

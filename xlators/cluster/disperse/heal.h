@@ -119,6 +119,26 @@ int ec_mend_raise(struct disperse *d, struct inode *inode);
 /* Queues a background heal of an object with children that are behind. */
 void ec_heal_soon(struct disperse *d, struct inode *inode);
 
+/* ---- index-list.c: the list of pending objects of a brick -------------------------------------- */
+
+struct index_entry {
+    struct gfid gfid;
+    uint32_t type; /* S_IFMT bits; 0: not known */
+    bool is_done;
+};
+
+struct index_list {
+    struct index_entry *at; /* to be freed */
+    size_t count, room;
+    bool is_cut;  /* there are more, without memory or beyond the bound */
+    bool is_busy; /* an object was locked by another client */
+};
+
+/* Returns the virtual directory of child i's index: a reference; NULL: the brick has none. */
+struct inode *ec_index_directory(const struct ec_heal *h, unsigned i);
+/* Adds the entries of the index to the list. Returns 0 or -errno. */
+int ec_index_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_list *l);
+
 /* ---- crawl.c: the self-heal daemon's work, with the option iam-self-heal-daemon --------------- */
 
 /* Starts the timer of crawls. */

@@ -11,6 +11,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/crawl.h \
 	xlators/cluster/disperse/dead-objects.c \
 	xlators/cluster/disperse/disperse.c \
+	xlators/cluster/disperse/doubts.c \
 	xlators/cluster/disperse/disperse-internal.h \
 	xlators/cluster/disperse/entry.c \
 	xlators/cluster/disperse/fan.c \
@@ -23,6 +24,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/heal-move.c \
 	xlators/cluster/disperse/heal.h \
 	xlators/cluster/disperse/hold.c \
+	xlators/cluster/disperse/index-list.c \
 	xlators/cluster/disperse/lookup.c \
 	xlators/cluster/disperse/metadata.c \
 	xlators/cluster/disperse/open-files.c \

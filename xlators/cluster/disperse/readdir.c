@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* READDIR and READDIRP: one good child sends the whole list, because the cookies mean nothing to others. Only
  * the beginning of the list takes the hold, which tells which children are not behind. The attributes of
- * files are corrected with trusted.ec.size of each entry; an entry without it has no attributes, and a
- * client that needs them looks the name up. */
+ * files are corrected with trusted.ec.size of each entry. A file without it has no attributes, nor has an object
+ * that the child may have missed a change of (doubts.c): a client that needs them looks the name up. */
 #include <errno.h>
 #include <string.h>
 
 #include "xlators/cluster/disperse/disperse-internal.h"
 
 static void
-correct_entry(struct ec_op *op, struct dirent_entry *e)
+correct_entry(struct ec_op *op, const struct ec_doubts *doubts, struct dirent_entry *e)
 {
     struct iatt *a = &e->iatt;
-    uint64_t held;
+    bool has_size = S_ISREG(a->mode) && dict_find_text(e->dict, "trusted.ec.size");
+    struct inode *inode = has_size ? inode_find(op->d->xl->graph->inodes, &a->gfid) : NULL;
+    uint64_t size;
 
-    if (S_ISREG(a->mode) && dict_find_text(e->dict, "trusted.ec.size")) {
-        struct inode *inode = inode_find(op->d->xl->graph->inodes, &a->gfid);
-        a->size = ec_size_held(op->d, inode, &held) ? held : ec_get_size(e->dict);
+    if (has_size && ec_size_held(op->d, inode, &size)) {
+        a->size = size;
         a->blocks *= op->d->data;
-        inode_unref(inode);
-    } else if (S_ISREG(a->mode)) {
+    } else if ((S_ISREG(a->mode) && !has_size) || ec_doubts_have(doubts, &a->gfid)) {
         *a = (struct iatt){.mode = a->mode};
+    } else if (has_size) {
+        a->size = ec_get_size(e->dict);
+        a->blocks *= op->d->data;
     }
+    inode_unref(inode);
     dict_hide_ec(e->dict);
 }
 
@@ -35,17 +39,20 @@ static void
 correct_entries(struct ec_op *op)
 {
     struct dirent_entry **at = &op->stk->reply.entries;
+    bool has_attributes = op->fop == FOP_readdirp && *at;
+    struct ec_doubts *doubts = has_attributes ? ec_doubts_get(op->d) : NULL;
 
     while (*at) {
         if (is_reserved_entry(op, *at)) {
             *at = (*at)->next;
             op->stk->reply.op_ret--;
         } else {
-            if (op->fop == FOP_readdirp)
-                correct_entry(op, *at);
+            if (has_attributes)
+                correct_entry(op, doubts, *at);
             at = &(*at)->next;
         }
     }
+    ec_doubts_put(doubts);
     dict_hide_ec(op->stk->reply.xdata);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The heal of a folder's names: of many names at once, on a child that was away while they came and went. */
+/* The heal of a folder's names: of many names at once, on a child that was away while they came and went. And the
+ * attributes in listings by a child that has missed a change. */
 #include <check.h>
 
 #include "xlators/cluster/disperse/test-disperse-file.h"
@@ -149,6 +150,65 @@ START_TEST(an_object_that_a_dead_brick_has_half_made_is_healed)
 }
 END_TEST
 
+/* ---- listings -------------------------------------------------------------------------------- */
+
+static void
+fill_root(struct call_stack *stk)
+{
+    stk->call.loc.inode = inode_root(scene.graph->inodes);
+}
+
+static void
+fill_list(struct call_stack *stk)
+{
+    fill_fd(stk);
+    stk->call.size = 4096;
+}
+
+/* Lists the root, which has one file. */
+static void
+list_root(void)
+{
+    must(scene_call(FOP_opendir, fill_root, 0) == 0);
+    memset(&scene.listed, 0, sizeof scene.listed);
+    ck_assert_int_eq(scene_call(FOP_readdirp, fill_list, 0), 1);
+    ck_assert(S_ISREG(scene.listed.mode));
+}
+
+/* A child is away while the file grows. The folder is whole on that child, which lists the old size if asked. */
+START_TEST(a_listing_has_no_size_that_its_child_has_missed)
+{
+    struct contents after;
+    unsigned without = 0;
+
+    for (unsigned away = 0; away < CHILDREN; away++) {
+        file_make(false);
+        scene_run(5000);
+        list_root();
+        ck_assert_uint_eq(scene.listed.size, FILE_BYTES);
+        ck_assert(!gfid_is_null(&scene.listed.gfid));
+        must(scene_call(FOP_open, fill_file, 0) == 0);
+        scene_child_down(away);
+        scene_run(0);
+        after = before;
+        ck_assert_int_eq(change_bytes(&after, FILE_BYTES, 500, 'b'), 500);
+        scene_run(5000);
+        scene_child_up(away);
+        scene_run(0);
+        list_root();
+        ck_assert_msg(gfid_is_null(&scene.listed.gfid) || scene.listed.size == after.len, "%d bytes",
+                      (int)scene.listed.size);
+        without += gfid_is_null(&scene.listed.gfid);
+        heal_file();
+        scene_run(1000);
+        list_root();
+        ck_assert_msg(scene.listed.size == after.len, "%d bytes after the heal", (int)scene.listed.size);
+        scene_end();
+    }
+    ck_assert_uint_gt(without, 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -157,6 +217,7 @@ test_suite(void)
 
     tcase_add_test(t, names_of_a_child_that_was_away_are_healed_together);
     tcase_add_loop_test(t, an_object_that_a_dead_brick_has_half_made_is_healed, 0, 2);
+    tcase_add_test(t, a_listing_has_no_size_that_its_child_has_missed);
     suite_add_tcase(s, t);
     return s;
 }
