@@ -5,8 +5,9 @@
 Reads a command a line and answers with lines, the last of which is `.`:
     write MNT STATE WRITERS SEED          starts the writers
     end STATE                             ends the writers and waits; a line for each writer that a living mount refused a call
-    heal LIMIT MNT|- BRICK...             waits until no heal is pending, with repeated lookups of each name of MNT; prints the pending heals
-                                          after LIMIT seconds in which their number has not fallen
+    heal LIMIT MNT|-|notes BRICK...       waits until no heal is pending, with repeated lookups of each name of MNT (notes: and no brick has a
+                                          note about a dead client); prints the pending heals after LIMIT seconds in which their number has
+                                          not fallen
     before STATE SIZE BRICK...            remembers the renames that a dead mount has left half done in sets of SIZE bricks. From then on, a line
                                           about such a name begins with `stock: `
     compare SIZE KIND BRICK...            differences between the bricks of each set of SIZE; KIND: `replicas`, `arbiter`, or the number
@@ -59,10 +60,10 @@ def end(state):
 def heal(limit, mnt, *bricks):
     ends, least = 0, None
     while True:
-        if mnt != "-":
+        if mnt not in ("-", "notes"):
             torture_work.look_at_all(mnt)
         try:
-            found = torture_bricks.pending(bricks, indices_are_walked=mnt == "-")
+            found = torture_bricks.pending(bricks, indices_are_walked=mnt in ("-", "notes")) + (torture_bricks.notes(bricks) if mnt == "notes" else [])
         except FileNotFoundError as error:
             found = ["pending: a heal has just removed %s" % error.filename]
         if least is None or len(found) < least:

@@ -57,6 +57,16 @@ def index_entries(brick):
                 yield kind, name, inside
 
 
+def notes(bricks):
+    """The notes about objects that a client was changing when it died."""
+    return ["pending: %s: note %s" % (os.path.basename(brick), name) for brick in bricks
+            for name in dead_notes(os.path.join(brick, ".glusterfs", "indices", "kiln-names"))]
+
+
+def dead_notes(folder):
+    return [name for name in os.listdir(folder) if name.endswith("-dead")] if os.path.isdir(folder) else []
+
+
 def parked(brick):
     """The objects that heals have taken out of the tree, and the objects that the brick removes in the
     background. Both may hold links of existing files."""
