@@ -18,7 +18,7 @@ enum { NOTES_MAX = 16384, NOTES_LISTED = 2048, AGAIN_FIRST_MS = 2000, AGAIN_LAST
 /* As the bricks send it (features/index/index-dead.c). */
 struct dead_note {
     struct gfid gfid;
-    uint8_t number[8];
+    uint8_t number[8]; /* its first bit: the object had a dirty mark of contents */
 };
 
 struct dead_notes {
@@ -107,6 +107,19 @@ struct dead_outcome {
     int last; /* -errno of the latest object that waits */
 };
 
+/* Returns whether a child noted that the object's contents were being changed. */
+static bool
+has_changed_contents(const struct dead_notes notes[], unsigned children, const struct gfid *gfid)
+{
+    bool has = false;
+
+    for (unsigned i = 0; i < children; i++) {
+        for (size_t n = 0; n < notes[i].count; n++)
+            has |= gfid_equal(&notes[i].note[n].gfid, gfid) && (notes[i].note[n].number[0] & 0x80);
+    }
+    return has;
+}
+
 /* Compares the objects that child i notes. */
 static void
 compare_noted(struct dead_changes *c, struct dead_notes notes[], unsigned i, struct dead_outcome *o)
@@ -115,12 +128,14 @@ compare_noted(struct dead_changes *c, struct dead_notes notes[], unsigned i, str
 
     for (size_t n = 0; n < notes[i].count && c->of->is_ready(xl); n++) {
         struct gfid gfid = notes[i].note[n].gfid;
-        int err = gfid_is_null(&gfid) ? 0 : c->of->compare(xl, &gfid);
+        if (gfid_is_null(&gfid))
+            continue;
+        int err = c->of->compare(xl, &gfid, has_changed_contents(notes, xl->child_count, &gfid));
 
         if (err) {
             o->left++;
             o->last = err;
-        } else if (!gfid_is_null(&gfid)) {
+        } else {
             o->done++;
             for (unsigned k = 0; k < xl->child_count; k++)
                 forget_note(xl, k, &notes[k], &gfid);

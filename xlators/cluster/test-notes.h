@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Bricks in memory that keep notes of objects which a dead client was changing (dead-changes.h), for unit tests. */
+/* Bricks in memory that keep notes of objects which a dead client was changing (dead-changes.h), for unit
+ * tests. */
 #ifndef KILN_CLUSTER_TEST_NOTES_H
 #define KILN_CLUSTER_TEST_NOTES_H
 
@@ -24,16 +25,17 @@ static unsigned note_reads;
 static bool renews_notes; /* another client dies in the objects after the notes were read */
 
 static inline void
-note_gfid(unsigned i, const struct gfid *gfid)
+note_gfid(unsigned i, const struct gfid *gfid, bool contents)
 {
     for (unsigned n = 0; n < note_counts[i]; n++) {
         if (gfid_equal(&notes[i][n].gfid, gfid)) {
             notes[i][n].number[7]++; /* a later death */
+            notes[i][n].number[0] |= contents ? 0x80 : 0;
             return;
         }
     }
     must(note_counts[i] < NOTES_MAX);
-    notes[i][note_counts[i]++] = (struct brick_note){.gfid = *gfid, .number = {[7] = 1}};
+    notes[i][note_counts[i]++] = (struct brick_note){.gfid = *gfid, .number = {contents ? 0x80 : 0, [7] = 1}};
 }
 
 static inline void
@@ -92,7 +94,7 @@ note_path(unsigned i, const char *path)
     struct stored_object *o = store_find(&scene.store[i], path);
 
     if (o)
-        note_gfid(i, &o->stat.gfid);
+        note_gfid(i, &o->stat.gfid, false);
 }
 
 #endif

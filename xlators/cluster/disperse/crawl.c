@@ -40,7 +40,7 @@ int
 ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_full, bool *was_whole)
 {
     looks_begin_object(d->looks, i, &inode->gfid);
-    int err = ec_heal_object(d, inode, is_full, was_whole);
+    int err = ec_heal_object(d, inode, is_full ? HEAL_COMPARES : HEAL_MARKED, was_whole);
     bool has_failed = err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT;
 
     looks_end_object(d->looks, i,
@@ -54,7 +54,8 @@ ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_ful
 /* Looks at an object whose type is not known yet, or that has gone since. Removes the index entry of one that
  * no child has. */
 static void
-pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_entry *p, struct inode *inode)
+pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_entry *p,
+             struct inode *inode)
 {
     bool is_gone;
 

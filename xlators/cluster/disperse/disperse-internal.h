@@ -341,8 +341,8 @@ void ec_fd_released(struct disperse *d, struct fd *fd, struct ec_fd *f);
 
 /* ---- doubts.c -------------------------------------------------------------------------------- */
 
-/* Returns the objects whose attributes in a brick's listing may be wrong; ec_doubts_put() is due. NULL: all. In a
- * coroutine. */
+/* Returns the objects whose attributes in a brick's listing may be wrong; ec_doubts_put() is due. NULL: all.
+ * In a coroutine. */
 struct ec_doubts *ec_doubts_get(struct disperse *d);
 void ec_doubts_put(struct ec_doubts *x);
 bool ec_doubts_have(const struct ec_doubts *x, const struct gfid *gfid);

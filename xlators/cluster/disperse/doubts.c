@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Doubts: the objects whose attributes in one brick's listing may be wrong. A brick that was away while a file
- * changed lists the file's old size, and does not know: the other bricks have the mark. A folder that did not
- * change meanwhile is whole on all bricks, so READDIRP may ask that brick.
+/* Doubts: the objects whose attributes in one brick's listing may be wrong. A brick that was away while a
+ * file changed lists the file's old size, and does not know: the other bricks have the mark. A folder that
+ * did not change meanwhile is whole on all bricks, so READDIRP may ask that brick.
  *
  *      ask        all children: does any object wait for a heal (LOOKUP with link-count)?
  *      list       if so, the objects, from each child's index (index-list.c): the gfids in doubt
  *
- * An answer holds for a second of one generation of children, as long as the kernel may keep attributes anyway.
- * Any K children know of all doubts: a change took place on K, and 2K is more than N. If a child that is up does not
- * answer, or too many objects wait, all objects are in doubt. A file that is being written is marked, too.
+ * An answer holds for a second of one generation of children, as long as the kernel may keep attributes
+ * anyway. Any K children know of all doubts: a change took place on K, and 2K is more than N. If a child
+ * that is up does not answer, or too many objects wait, all objects are in doubt. A file that is being
+ * written is marked, too.
  *
  * thread: d->doubts is under d->lock; a set does not change, and has a count of its users. */
 #include <errno.h>

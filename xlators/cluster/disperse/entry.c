@@ -11,8 +11,9 @@
  *      judge, record       K equal answers; a child outside falls behind
  *
  * A mount that dies during a change leaves the name on some children. LOOKUP answers for the larger group.
- * The directory's versions are equal then, so the self-heal daemon does not see the difference; the next
- * LOOKUP of the name by a stock client heals the name. */
+ * The directory's versions are equal then, so a healer that goes by them does not see the difference. Kiln's
+ * bricks note the directory, and Kiln's mounts and healers compare its names (dead-objects.c); on stock's
+ * bricks the next LOOKUP of the name by a stock client heals the name. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>

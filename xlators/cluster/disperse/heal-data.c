@@ -15,11 +15,12 @@
  *      end        under the lock: times; the sinks' versions and sizes rise by the differences of the first
  *                 look, so that a change in between, which a sink missed, leaves it behind. Dirty goes
  *
- * Without sinks, a dirty mark means that a client died during a change. Its stripes may be old on some
- * children and new on others, so all blocks are compared. Fragments that are longer than the size says on
- * all children, left by a client that died before it recorded a new size, are cut, and bytes behind the size
- * in its stripe become zeros, both before another client can extend the file. Fragments that are shorter on
- * too many children, left by a client that died in a truncation, get zeros. */
+ * Without sinks, a dirty mark, or a note of the bricks (dead-objects.c), means that a client died during a
+ * change. Its stripes may be old on some children and new on others, so all blocks are compared. Fragments
+ * that are longer than the size says on all children, left by a client that died before it recorded a new
+ * size, are cut, and bytes behind the size in its stripe become zeros, both before another client can extend
+ * the file. Fragments that are shorter on too many children, left by a client that died in a truncation, get
+ * zeros. */
 #include <errno.h>
 #include <string.h>
 
@@ -75,10 +76,11 @@ level_fragments(struct ec_data_heal *x, child_set of, uint64_t length)
     return 0;
 }
 
+/* Returns whether a client may have died in a change of contents. */
 static bool
 ec_is_marked(const struct ec_heal *h, child_set of)
 {
-    bool is = false;
+    bool is = h->compares_all;
 
     for_each_child (i, of)
         is |= h->copy[i].dirty[WORD_DATA] != 0;

@@ -283,8 +283,8 @@ mark_dirty(struct ec_name *n, child_set on, struct inode *inode, const struct ia
     return ec_heal_add(n->h, on, inode, c, NULL);
 }
 
-/* Gives the name to the object on a child that has it under another name. Of a half renamed file with one name,
- * that is the old or the new name. Returns -ENOENT: the child does not have the object. */
+/* Gives the name to the object on a child that has it under another name. Of a half renamed file with one
+ * name, that is the old or the new name. Returns -ENOENT: the child does not have the object. */
 static int
 place_on(struct ec_name *n, unsigned i, struct inode *inode, const struct iatt *a)
 {

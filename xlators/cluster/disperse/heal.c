@@ -519,19 +519,20 @@ ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone)
 }
 
 int
-ec_heal_object(struct disperse *d, struct inode *inode, bool compares, bool *was_whole)
+ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bool *was_whole)
 {
     uint64_t begun = heal_unit_begin(&d->throttle);
     struct ec_heal h;
 
     ec_heal_begin(&h, d, inode);
     h.unit_ns = begun;
+    h.compares_all = how == HEAL_COMPARES_ALL;
     int ret = 0, err = ec_heal_see(&h);
     *was_whole = !err && is_whole(&h);
-    compares |= !*was_whole;
+    bool compares = !*was_whole || how != HEAL_MARKED;
     if (*was_whole)
         err = ec_heal_clear_dirty(&h, h.has, WORD_DATA);
-    if (!err && !*was_whole && S_ISREG(inode_type(inode)))
+    if (!err && (!*was_whole || h.compares_all) && S_ISREG(inode_type(inode)))
         err = ec_heal_data(&h);
     if (!err && compares && S_ISDIR(inode_type(inode)))
         err = ec_heal_entries(&h);

@@ -52,6 +52,7 @@ struct ec_heal {
     /* from the latest heal_see() */
     child_set has, lacks; /* children with and without the object; those in neither did not answer */
     struct ec_copy copy[FAN_CHILDREN_MAX];
+    bool compares_all; /* HEAL_COMPARES_ALL */
     uint64_t unit_ns; /* heal-throttle.h: when the present unit has begun */
 };
 
@@ -104,10 +105,16 @@ int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct i
 /* Returns whether another child has another object at child i's name of the object: a RENAME had that object
  * as its target. */
 bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inode *inode);
-/* Heals all kinds of the object. `compares`: attributes, and names of a folder, also if the counters are equal.
- * Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
-int ec_heal_object(struct disperse *d, struct inode *inode, bool compares, bool *was_whole);
-/* Looks at the object on all children. Returns its type (S_IFMT bits); 0: unknown; *is_gone: no child has it. */
+/* Whether a heal compares what the counters show as equal: */
+enum ec_heal_how {
+    HEAL_MARKED,       /* no */
+    HEAL_COMPARES,     /* attributes, and names of a folder */
+    HEAL_COMPARES_ALL, /* and contents */
+};
+/* Heals all kinds of the object. Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
+int ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bool *was_whole);
+/* Looks at the object on all children. Returns its type (S_IFMT bits); 0: unknown; *is_gone: no child has
+ * it. */
 uint32_t ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone);
 /* dead-objects.c: the comparison of objects that a client was changing when it died. */
 extern const struct dead_changes_of dead_objects;

@@ -38,7 +38,11 @@
  *                                         in the bytes beside the write in a stripe written in part. The
  *                                         format has no record to tell them apart. Kiln's heal makes them
  *                                         belong together again, by majority where there is one
- *                                         (heal-block.c); a stock healer only clears the mark
+ *                                         (heal-block.c). A stock healer only clears the mark; Kiln's bricks
+ *                                         keep a note of it for Kiln's healers (dead-objects.c)
+ *      the mount, in a change of          attributes or names that differ, without a mark if all children
+ *      attributes or names                were good: Kiln's bricks note the object for Kiln's healers. On
+ *                                         stock's bricks a LOOKUP of the name meets different names
  *      the mount, in a truncation         dirty, fragments shorter than the size: the heal adds zeros. The
  *                                         size is recorded before the caller is answered
  *      the mount, after an extending      dirty, fragments longer than the recorded size, or bytes behind the
@@ -579,7 +583,8 @@ ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs
     if (err != -EIO || !is_split)
         return err;
     if (S_ISREG(inode_type(inode)) && children_count(atomic_load(&op->d->up)) > op->d->data)
-        (void)ec_heal_object(op->d, inode, false, &was_whole); /* if it fails, so does the next attempt */
+        /* if it fails, so does the next attempt */
+        (void)ec_heal_object(op->d, inode, HEAL_MARKED, &was_whole);
     else if (ec_mend_raise(op->d, inode))
         return err;
     return join_once(op, inode, u, needs, &is_split);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The list of pending objects of a brick (features/index): entries of a virtual directory, whose gfid is an xattr
- * of the root. */
+/* The list of pending objects of a brick (features/index): entries of a virtual directory, whose gfid is an
+ * xattr of the root. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *
  * A change marks the children's dirty counter only if a child is missing or behind (hold.c). A mount that
  * dies in a change with all children present leaves attributes that differ: LOOKUP and STAT then answer
- * from the larger group. */
+ * from the larger group, until the next mount or healer has compared the object (dead-objects.c). */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* READDIR and READDIRP: one good child sends the whole list, because the cookies mean nothing to others. Only
- * the beginning of the list takes the hold, which tells which children are not behind. The attributes of
- * files are corrected with trusted.ec.size of each entry. A file without it has no attributes, nor has an object
- * that the child may have missed a change of (doubts.c): a client that needs them looks the name up. */
+/* READDIR and READDIRP: one good child sends the whole list, because the cookies mean nothing to others.
+ * Only the beginning of the list takes the hold, which tells which children are not behind. The attributes
+ * of files are corrected with trusted.ec.size of each entry. A file without it has no attributes, nor has an
+ * object that the child may have missed a change of (doubts.c): a client that needs them looks the name up.
+ * */
 #include <errno.h>
 #include <string.h>
 

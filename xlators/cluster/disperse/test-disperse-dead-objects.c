@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Objects that a client was changing when it died (dead-objects.c). Every change of attributes and names is cut at
- * each call by the death of its mount. The bricks note the objects whose locks the mount held, and the next mount
- * compares these objects without a LOOKUP. Then the mount that compares dies, too, at each of its calls:
+/* Objects that a client was changing when it died (dead-objects.c). Every change of attributes and names is
+ * cut at each call by the death of its mount. The bricks note the objects whose locks the mount held, and
+ * the next mount compares these objects without a LOOKUP. Then the mount that compares dies, too, at each of
+ * its calls:
  *
  *      in the end all children have the same names and attributes, no brick has a note, and no lock is left
  *      as long as they differ, a brick has a note, or a counter leads healers to the object
- *      a file that no caller has removed has a name, and its contents */
+ *      a file that no caller has removed has a name, and its contents
+ *
+ * Also writes, after which a healer that does not look at contents has taken the marks back: any K children
+ * give the same bytes. */
 #include <check.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -81,11 +85,22 @@ make_file(const char *in, const char *text)
     must(scene_call(FOP_writev, fill_content, 0) == FILE_BYTES);
 }
 
+static bool
+has_dirty_contents(struct stored_object *o)
+{
+    static const unsigned char zeros[8];
+    const struct stored_xattr *x = store_xattr(o, "trusted.ec.dirty");
+
+    return x && x->len >= sizeof zeros && memcmp(x->bytes, zeros, sizeof zeros) != 0;
+}
+
 static void
 note_lock(unsigned child, const struct gfid *gfid, const char *domain)
 {
+    int object = store_object_of(&scene.store[child], gfid);
+
     if (strcmp(domain, "v") == 0)
-        note_gfid(child, gfid);
+        note_gfid(child, gfid, object >= 0 && has_dirty_contents(&scene.store[child].object[object]));
 }
 
 static void
@@ -253,8 +268,8 @@ check_content(const char *path, char byte)
         finding_add("%s: %d, byte %c", path, ret, ret > 0 ? scene.text[0] : '-');
 }
 
-/* The files that the change is not to remove are whole under the old name or the new one. The target of a rename, of
- * which too few fragments are left, may go if a comparison has died (heal-move.c). */
+/* The files that the change is not to remove are whole under the old name or the new one. The target of a
+ * rename, of which too few fragments are left, may go if a comparison has died (heal-move.c). */
 static void
 check_files(const struct change *c, bool has_died)
 {
@@ -291,16 +306,17 @@ compare(uint64_t ms)
 
 enum { COMPARER_LIVES = 10000, WAIT_MS = 60000 };
 
-/* A mount compares the objects and dies at call `m`; the next one compares again. Returns false: the first did not
- * die. */
+/* A mount compares the objects and dies at call `m`; the next one compares again. Returns false: the first
+ * did not die. */
 static bool
 run_comparison(const struct change *c, unsigned n, enum fault_kind kind, unsigned m)
 {
     struct fault f = {.child = ANY_CHILD, .at = m, .kind = FAULT_CUT};
     bool has_died = false;
 
-    snprintf(run_text, sizeof run_text, "%u children, %s %s/%s to %s/%s, died %s call %u, the comparison at %u",
-             count, change_words[c->fop], c->folder, c->name, c->folder2 ? c->folder2 : "",
+    snprintf(run_text, sizeof run_text,
+             "%u children, %s %s/%s to %s/%s, died %s call %u, the comparison at %u", count,
+             change_words[c->fop], c->folder, c->name, c->folder2 ? c->folder2 : "",
              c->name2 ? c->name2 : "", kind == FAULT_CUT ? "before" : "after", n, m);
     check_differences_are_known();
     if (m < COMPARER_LIVES) {
@@ -324,6 +340,69 @@ run_comparison(const struct change *c, unsigned n, enum fault_kind kind, unsigne
         finding_add("locks are left: %s", store_locks_text());
     scene_end();
     return has_died;
+}
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+static void
+fill_part(struct call_stack *stk)
+{
+    static char payload[700];
+
+    memset(payload, 'w', sizeof payload);
+    fill_read_path(stk);
+    stk->call.offset = 300;
+    stk->call.payload[0] = (struct iovec){payload, sizeof payload};
+    stk->call.payload_count = 1;
+    stk->call.payload_bytes = stk->call.size = sizeof payload;
+}
+
+/* As a healer that finds equal versions and sizes, and compares no contents. */
+static void
+take_marks_back(void)
+{
+    static const unsigned char zeros[16];
+
+    for (unsigned i = 0; i < count; i++) {
+        struct stored_object *o = store_find(&scene.store[i], "/a/x");
+        struct stored_object *first = store_find(&scene.store[0], "/a/x");
+
+        for (unsigned k = 0; k < 2; k++) {
+            const char *key = k ? "trusted.ec.size" : "trusted.ec.version";
+            const struct stored_xattr *x = store_xattr(o, key), *y = store_xattr(first, key);
+
+            if (memcmp(x->bytes, y->bytes, x->len) != 0)
+                return;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct stored_object *o = store_find(&scene.store[i], "/a/x");
+
+        must(store_set_xattr(o, "trusted.ec.dirty", zeros, sizeof zeros) == 0);
+    }
+}
+
+/* Reads without each child in turn. */
+static void
+check_same_bytes(void)
+{
+    char first[STORED_DATA_MAX] = "";
+
+    read_path = "/a/x";
+    for (unsigned away = 0; away < count; away++) {
+        scene_child_down(away);
+        scene_run(0);
+        int ret = scene_call(FOP_readv, fill_read_path, 5000);
+
+        if (ret != FILE_BYTES)
+            finding_add("%d without c%u", ret, away);
+        else if (!away)
+            memcpy(first, scene.text, FILE_BYTES);
+        else if (memcmp(first, scene.text, FILE_BYTES) != 0)
+            finding_add("other bytes without c%u", away);
+        scene_child_up(away);
+        scene_run(5000);
+    }
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -371,6 +450,38 @@ START_TEST(a_comparison_that_dies_is_repeated)
 }
 END_TEST
 
+START_TEST(contents_of_a_cut_write_are_compared_without_a_mark)
+{
+    findings = 0;
+    for (count = 3; count <= 4; count++) {
+        for (unsigned n = 0;; n++) {
+            struct fault f = {.child = ANY_CHILD, .at = n, .kind = _i ? FAULT_CUT_AFTER : FAULT_CUT};
+
+            volume_make();
+            begin();
+            scene.lock_lost = note_lock;
+            scene_arm(&f, 1);
+            read_path = "/a/x";
+            (void)scene_call(FOP_writev, fill_part, 2000);
+            bool has_died = scene.is_cut;
+            scene.is_cut = true;
+            scene_end();
+            if (!has_died)
+                break;
+            snprintf(run_text, sizeof run_text, "%u children, death at call %u", count, n);
+            take_marks_back();
+            begin();
+            compare(WAIT_MS);
+            if (notes_left())
+                finding_add("%u notes are left", notes_left());
+            check_same_bytes();
+            scene_end();
+        }
+    }
+    ck_assert_uint_eq(findings, 0);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -380,6 +491,7 @@ test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, children_become_equal_after_the_death_of_a_mount_in_a_change, 0, CHANGES);
     tcase_add_loop_test(t, a_comparison_that_dies_is_repeated, 0, CHANGES);
+    tcase_add_loop_test(t, contents_of_a_cut_write_are_compared_without_a_mark, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }

@@ -216,7 +216,7 @@ heal_go(void *inode)
 {
     bool was_whole;
 
-    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, false, &was_whole);
+    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, HEAL_MARKED, &was_whole);
 }
 
 /* Heals the file as the self-heal daemon heals an object of its list. */

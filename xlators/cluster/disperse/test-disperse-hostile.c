@@ -221,7 +221,7 @@ heal_go(void *inode)
 {
     bool was_whole;
 
-    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, false, &was_whole);
+    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, HEAL_MARKED, &was_whole);
 }
 
 static void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The heal of a folder's names: of many names at once, on a child that was away while they came and went. And the
- * attributes in listings by a child that has missed a change. */
+/* The heal of a folder's names: of many names at once, on a child that was away while they came and went.
+ * And the attributes in listings by a child that has missed a change. */
 #include <check.h>
 
 #include "xlators/cluster/disperse/test-disperse-file.h"
@@ -175,7 +175,8 @@ list_root(void)
     ck_assert(S_ISREG(scene.listed.mode));
 }
 
-/* A child is away while the file grows. The folder is whole on that child, which lists the old size if asked. */
+/* A child is away while the file grows. The folder is whole on that child, which lists the old size if
+ * asked. */
 START_TEST(a_listing_has_no_size_that_its_child_has_missed)
 {
     struct contents after;

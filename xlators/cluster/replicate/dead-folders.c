@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* The comparison of folders whose names a client was changing when it died (xlators/cluster/dead-changes.h): all
- * names of a noted folder are compared, and those that differ are healed; of a large folder, only the names
- * that some children do not list (heal-entry.c).
+/* The comparison of folders whose names a client was changing when it died (xlators/cluster/dead-changes.h):
+ * all names of a noted folder are compared, and those that differ are healed; of a large folder, only the
+ * names that some children do not list (heal-entry.c).
  *
- * With all children there, a change of names leaves no marks (entry.c). After the death of a client in it, the
- * name is on some children only. A LOOKUP of the name heals it, too. */
+ * With all children there, a change of names leaves no marks (entry.c). After the death of a client in it,
+ * the name is on some children only. A LOOKUP of the name heals it, too. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,13 +96,14 @@ name_sets_all_have(const struct name_sets *s, const char *name)
 
 /* Compares the folder. Returns 0 if the names are the same now, or the folder is gone; or -errno. */
 static int
-compare_folder(struct xlator *xl, const struct gfid *gfid)
+compare_folder(struct xlator *xl, const struct gfid *gfid, bool contents)
 {
     struct replicate *r = xl->private;
     struct iatt a = {.gfid = *gfid, .mode = S_IFDIR | 0755};
     struct inode *dir = inode_link(xl->graph->inodes, NULL, NULL, &a);
     struct heal h;
 
+    (void)contents; /* writes mark all replicas, and healers compare what is marked */
     if (!dir)
         return -ENOMEM;
     heal_begin(&h, r, dir);

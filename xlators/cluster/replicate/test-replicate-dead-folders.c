@@ -389,7 +389,7 @@ START_TEST(notes_of_a_folder_that_is_gone_are_removed)
 
     replica_volume_make(&replica_shapes[1]);
     for (unsigned i = 0; i < scene.count; i += 2)
-        note_gfid(i, &gone);
+        note_gfid(i, &gone, false);
     mount_begin(&replica_shapes[1]);
     compare_now(~0u);
     ck_assert(!notes_left());

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* Notes of objects that a client had locked for a change when its connection ended (locks/unfinished.c): names of a
- * folder may differ between replicas; names or attributes of an object between the bricks of a dispersed set. The
- * next mount or healer compares the object (cluster/dead-changes.h).
+/* Notes of objects that a client had locked for a change when its connection ended (locks/unfinished.c):
+ * names of a folder may differ between replicas; names or attributes of an object between the bricks of a
+ * dispersed set. The next mount or healer compares the object (cluster/dead-changes.h).
  *
  * A note is the symbolic link GFID-dead in indices/kiln-names/, beside the notes of index-names.c, with a
  * random number as the target. A healer that has compared the object names the number, so that the note of a
- * later death stays.
+ * later death stays. The number's first bit is set if the object had a dirty mark of contents
+ * (trusted.ec.dirty) then: a write was under way, and stock's daemon may take the mark back without a look at
+ * the contents.
  *
  * Keys, in the xdata of LOOKUP:
  *      DEAD_CHANGE, by the brick's own locks    keeps the note of the object
  *      DEAD_CHANGE_DONE: gfid and number        removes that note
- * The value of the xattr kiln.dead-changes is the gfid and the number of each such object, of 2048 at most. */
+ * The value of the xattr kiln.dead-changes is the gfid and the number of each such object, of 2048 at most.
+ * */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +26,7 @@
 #include "xlators/features/index/index-internal.h"
 
 #define DEAD_SUFFIX "-dead"
-enum { DEAD_LISTED_MAX = 2048 };
+enum { DEAD_LISTED_MAX = 2048, DEAD_CONTENTS = 0x80 };
 
 /* The value of xattr and key, as on the wire. */
 struct dead_change {
@@ -51,15 +54,19 @@ dead_read(struct index_private *priv, const char *path, uint8_t number[8])
     return true;
 }
 
-/* Replaces an older note, so that a healer that began before now does not remove this one. */
+/* Replaces an older note, so that a healer that began before now does not remove this one. A write that a
+ * death before has cut stays noted. */
 static void
-dead_keep(struct xlator *xl, const struct gfid *gfid)
+dead_keep(struct xlator *xl, const struct gfid *gfid, bool is_dirty)
 {
     char path[INDEX_PATH_MAX];
     struct gfid number;
+    uint8_t old[8];
 
     dead_path(path, gfid);
+    is_dirty |= dead_read(index_private(xl), path, old) && (old[0] & DEAD_CONTENTS);
     gfid_random(&number);
+    number.b[0] = (uint8_t)((number.b[0] & ~DEAD_CONTENTS) | (is_dirty ? DEAD_CONTENTS : 0));
     int err = index_note_write(index_private(xl), path, GFID(&number));
 
     if (err)
@@ -105,21 +112,52 @@ dead_list(struct index_private *priv, struct dead_change out[DEAD_LISTED_MAX])
     return n;
 }
 
-void
+/* Returns whether the reply has a count of changed contents that is not zero. */
+static bool
+has_dirty_contents(const struct call_stack *stk)
+{
+    static const uint8_t zeros[8];
+    const struct dict_pair *p = dict_find_text(stk->reply.xdata, "trusted.ec.dirty");
+
+    return p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len >= sizeof zeros &&
+           memcmp(p->v.bytes, zeros, sizeof zeros) != 0;
+}
+
+/* An object that has gone needs no note. */
+static xl_verdict
+dead_looked_up_cb(struct frame *f, struct call_stack *stk)
+{
+    bool is_gone = stk->reply.op_ret < 0 && (stk->reply.op_errno == ENOENT || stk->reply.op_errno == ESTALE);
+
+    if (!is_gone)
+        dead_keep(f->xl, &stk->call.loc.inode->gfid, stk->reply.op_ret >= 0 && has_dirty_contents(stk));
+    return XL_PASS;
+}
+
+static xl_verdict
+ask_about_death(struct xlator *xl, struct call_stack *stk)
+{
+    int err = dict_set_text_int(stk->call.xdata, "trusted.ec.dirty", 0);
+
+    return !err && frame_push(stk, xl, dead_looked_up_cb) ? XL_PASS : -ENOMEM;
+}
+
+xl_verdict
 index_dead_lookup(struct xlator *xl, struct call_stack *stk)
 {
     bool is_own = stk->caller.pid == PID_INTERNAL && !stk->client;
     const struct dict *asked = stk->call.xdata;
 
     if (is_own && stk->call.loc.inode && dict_has(asked, DICT_KEY_DEAD_CHANGE))
-        dead_keep(xl, &stk->call.loc.inode->gfid);
+        return ask_about_death(xl, stk);
     if (!atomic_load_explicit(&index_private(xl)->name_notes, memory_order_relaxed))
-        return;
+        return XL_PASS;
     const struct dict_pair *p = dict_find(asked, DICT_KEY_DEAD_CHANGE_DONE);
 
     if (p && (p->type == DICT_PTR || p->type == DICT_UNTYPED) && p->len == sizeof(struct dead_change) &&
         index_may_use(&stk->caller))
         dead_done(index_private(xl), p->v.bytes);
+    return XL_PASS;
 }
 
 xl_verdict

@@ -137,7 +137,7 @@ int index_note_write(struct index_private *priv, const char *path, const char *t
 void index_note_remove(struct index_private *priv, const char *path);
 
 /* index-dead.c */
-void index_dead_lookup(struct xlator *xl, struct call_stack *stk); /* acts on the keys of a LOOKUP */
+xl_verdict index_dead_lookup(struct xlator *xl, struct call_stack *stk); /* acts on the keys of a LOOKUP */
 xl_verdict index_dead_list(struct xlator *xl, struct call_stack *stk); /* GETXATTR kiln.dead-changes */
 
 /* index-readdir.c */

@@ -201,8 +201,9 @@ prepare_answers(struct xlator *xl, struct call_stack *stk)
         return -ENOMEM;
     if (stk->call.fop != FOP_lookup)
         return XL_PASS;
-    index_dead_lookup(xl, stk);
-    return index_names_lookup(xl, stk);
+    xl_verdict verdict = index_dead_lookup(xl, stk);
+
+    return verdict == XL_PASS ? index_names_lookup(xl, stk) : verdict;
 }
 
 xl_verdict

@@ -15,11 +15,16 @@ static char brick[64], base[128];
 static struct inode *from_dir, *to_dir, *file;
 static int storage_fails; /* the -errno of each call; 0: it succeeds */
 
+static unsigned char ec_dirty[16]; /* of each object: counts of contents and attributes */
+
 static xl_verdict
 notes_bottom(struct xlator *xl, struct call_stack *stk)
 {
     (void)xl;
     stk->reply.op_ret = 0;
+    if (dict_find_text(stk->call.xdata, "trusted.ec.dirty"))
+        ck_assert_int_eq(
+            dict_set_text(reply_xdata(stk), "trusted.ec.dirty", DICT_PTR, ec_dirty, sizeof ec_dirty), 0);
     return storage_fails ? storage_fails : XL_DONE;
 }
 
@@ -299,12 +304,12 @@ report_death(struct inode *folder)
     call->stk->call.loc.inode = inode_ref(folder);
     call->stk->call.xdata = dict_new(&call->stk->arena);
     ck_assert_int_eq(dict_set_int(call->stk->call.xdata, DICT_KEY_DEAD_CHANGE, 1), 0);
-    ck_assert_int_eq(bench_run(call), 0);
+    ck_assert_int_eq(bench_run(call), storage_fails);
 }
 
 /* Copies the value of kiln.dead-changes; returns its length. */
 static uint32_t
-dead_folders(uint8_t out[256])
+dead_changes(uint8_t out[256])
 {
     struct bench_call *call = bench_call(FOP_getxattr, NULL);
     uint32_t len = 0;
@@ -331,32 +336,57 @@ forget_death(const uint8_t *bytes, uint32_t len)
     ck_assert_int_eq(bench_run(call), 0);
 }
 
-START_TEST(a_folder_of_a_dead_client_is_noted_until_it_is_compared)
+START_TEST(an_object_of_a_dead_client_is_noted_until_it_is_compared)
 {
     uint8_t first[256], second[256];
 
-    ck_assert_uint_eq(dead_folders(first), 0);
+    ck_assert_uint_eq(dead_changes(first), 0);
     report_death(to_dir);
-    ck_assert_uint_eq(dead_folders(first), 24);
+    ck_assert_uint_eq(dead_changes(first), 24);
     ck_assert_int_eq(memcmp(first, &to_dir->gfid, GFID_BYTES), 0);
     report_death(to_dir); /* renews the note */
-    ck_assert_uint_eq(dead_folders(second), 24);
+    ck_assert_uint_eq(dead_changes(second), 24);
     ck_assert_int_ne(memcmp(first, second, 24), 0);
     ck_assert_int_eq(note_count(), 1);
     forget_death(first, 24);
     forget_death(second, 23);
     ck_assert_int_eq(note_count(), 1);
     report_death(from_dir);
-    ck_assert_uint_eq(dead_folders(first), 48);
+    ck_assert_uint_eq(dead_changes(first), 48);
     ck_assert_int_eq(link_to("new", "old"), 0); /* the notes of names are no folders */
-    ck_assert_uint_eq(dead_folders(first), 48);
+    ck_assert_uint_eq(dead_changes(first), 48);
     forget_death(second, 24);
-    ck_assert_uint_eq(dead_folders(first), 24);
+    ck_assert_uint_eq(dead_changes(first), 24);
     ck_assert_int_eq(memcmp(first, &from_dir->gfid, GFID_BYTES), 0);
     stop_noted_brick();
     start_noted_brick();
-    ck_assert_uint_eq(dead_folders(second), 24);
+    ck_assert_uint_eq(dead_changes(second), 24);
     ck_assert_int_eq(memcmp(first, second, 24), 0);
+}
+END_TEST
+
+/* The first bit of the number tells of a write under way, in any death since. */
+START_TEST(a_note_tells_of_changed_contents)
+{
+    uint8_t bytes[256];
+
+    ec_dirty[15] = 1;
+    report_death(file);
+    ck_assert(dead_changes(bytes) == 24 && !(bytes[16] & 0x80));
+    ec_dirty[7] = 1;
+    report_death(file);
+    ck_assert(dead_changes(bytes) == 24 && (bytes[16] & 0x80));
+    ec_dirty[7] = ec_dirty[15] = 0;
+    report_death(file);
+    ck_assert(dead_changes(bytes) == 24 && (bytes[16] & 0x80));
+    forget_death(bytes, 24);
+    report_death(file);
+    ck_assert(dead_changes(bytes) == 24 && !(bytes[16] & 0x80));
+    forget_death(bytes, 24);
+    storage_fails = -ENOENT;
+    report_death(file);
+    storage_fails = 0;
+    ck_assert_uint_eq(dead_changes(bytes), 0);
 }
 END_TEST
 
@@ -375,7 +405,8 @@ test_suite(void)
     tcase_add_test(t, a_removed_name_has_no_note);
     tcase_add_test(t, texts_that_are_no_names_are_refused);
     tcase_add_test(t, an_opened_folder_tells_its_noted_names);
-    tcase_add_test(t, a_folder_of_a_dead_client_is_noted_until_it_is_compared);
+    tcase_add_test(t, an_object_of_a_dead_client_is_noted_until_it_is_compared);
+    tcase_add_test(t, a_note_tells_of_changed_contents);
     suite_add_tcase(s, t);
     return s;
 }

@@ -20,9 +20,9 @@
  * of the folder. Data changes are marked dirty by the client before it writes.
  *
  * A disperse client changes attributes and names in the same way, under a lock on the whole object in the
- * domain of its layer, VOLUME-disperse-N. (Replicate's locks on all data have the same range, but other domains:
- * volfiles name each layer by its kind.) The object gets a note, too: stock's daemon would remove both names of
- * a half done rename if it found the folders marked (disperse/dead-objects.c).
+ * domain of its layer, VOLUME-disperse-N. (Replicate's locks on all data have the same range, but other
+ * domains: volfiles name each layer by its kind.) The object gets a note, too: stock's daemon would remove
+ * both names of a half done rename if it found the folders marked (disperse/dead-objects.c).
  *
  * A brick that dies before it has kept the note leaves none of its own; a note of one brick is enough. If all
  * bricks die with the client, the difference waits for a LOOKUP, or for a full heal. */
