@@ -40,7 +40,7 @@ int
 ec_crawl_object(struct disperse *d, unsigned i, struct inode *inode, bool is_full, bool *was_whole)
 {
     looks_begin_object(d->looks, i, &inode->gfid);
-    int err = ec_heal_object(d, inode, is_full ? HEAL_COMPARES : HEAL_MARKED, was_whole);
+    int err = ec_heal_object(d, inode, is_full ? HEAL_FULL : HEAL_MARKED, was_whole);
     bool has_failed = err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT;
 
     looks_end_object(d->looks, i,

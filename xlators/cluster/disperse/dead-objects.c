@@ -12,7 +12,7 @@
  * both names if fewer than K children have each (tests/disperse/disperse-half-done-renames-are-healed.t).
  *
  * A note may be needless: a client holds locks for reads, too, and for a second after the last call. Then a
- * file costs one look at its attributes, a folder a LOOKUP of each name. */
+ * file costs one look at its attributes, a folder a LOOKUP of each name, or a listing of a large one. */
 #include <errno.h>
 
 #include "xlators/cluster/disperse/heal.h"
@@ -38,7 +38,7 @@ compare_object(struct xlator *xl, const struct gfid *gfid, bool contents)
     if (!inode)
         return -ENOMEM;
     ec_heal_type(d, inode, &is_gone);
-    enum ec_heal_how how = contents ? HEAL_COMPARES_ALL : HEAL_COMPARES;
+    enum ec_heal_how how = contents ? HEAL_DEAD_WRITE : HEAL_DEAD;
     int err = is_gone ? 0 : ec_heal_object(d, inode, how, &was_whole);
     inode_unref(inode);
     return !err && !(is_ready(xl) && atomic_load(&d->generation) == generation) ? -ENOTCONN : err;

@@ -15,6 +15,9 @@
  *                   name of fewer children the object moves to the name that the others have (heal-move.c)
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
+ * Of a large folder that a dead client leaves without a mark (dead-objects.c), only the names that some
+ * children do not list are looked up.
+ *
  * Each batch is a unit of the throttle (heal-throttle.h), and has one name while clients work.
  *
  * Names with several objects of K children each do not exist; with none of K nothing is done. */
@@ -480,11 +483,55 @@ ec_heal_is_brick_own(const struct inode *dir, const char *name)
              strncmp(name, ".glusterfs-anonymous-inode", 26) == 0));
 }
 
-/* Heals the names of a part of the listing. Returns 1: there is more; 0: the end; or -errno. */
+/* A part of child i's listing. Returns the first error of a name, which does not end the listing; sets *ret
+ * to an error that does. */
+typedef int (*part_fn)(struct ec_heal *h, unsigned i, struct dirent_entry *e, int *ret);
+
 static int
-ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, int *first_err)
+collect_part(struct ec_heal *h, unsigned i, struct dirent_entry *e, int *ret)
+{
+    for (; e && *ret >= 0; e = e->next) {
+        int err = name_sets_add(h->names, i, e->name);
+
+        *ret = err ? err : *ret;
+    }
+    return 0;
+}
+
+static bool
+must_look_up(const struct ec_heal *h, const char *name)
+{
+    return !ec_heal_is_brick_own(h->op.inode, name) && !(h->names && name_sets_all_have(h->names, name));
+}
+
+static int
+heal_part(struct ec_heal *h, unsigned i, struct dirent_entry *e, int *ret)
 {
     struct heal_throttle *throttle = &h->op.d->throttle;
+    int first_err = 0;
+
+    (void)i;
+    while (e && *ret >= 0) {
+        unsigned most = heal_gives_way(throttle) ? 1 : BATCH_NAMES;
+        struct name_batch b = {.h = h};
+
+        for (; e && b.count < most; e = e->next) {
+            if (must_look_up(h, e->name))
+                b.at[b.count++].name = e->name;
+        }
+        uint64_t begun = heal_unit_begin(throttle);
+        *ret = ec_heal_must_stop(h) ? -ENOTCONN : *ret;
+        int err = *ret < 0 ? 0 : heal_batch(&b);
+        heal_unit_end(throttle, begun);
+        first_err = first_err ? first_err : err;
+    }
+    return first_err;
+}
+
+/* Lists a part. Returns 1: there is more; 0: the end; or -errno. */
+static int
+list_part(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, part_fn each, int *first_err)
+{
     struct call_stack *stk = ec_heal_call(h, FOP_readdir, i);
 
     if (!stk)
@@ -493,44 +540,50 @@ ec_heal_listed(struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offset, i
     stk->call.offset = *offset;
     stk->call.size = NAMES_BYTES;
     int ret = coro_call(stk, h->op.d->xl->children[i]);
-    const struct dirent_entry *e = ret >= 0 ? stk->reply.entries : NULL;
-    bool is_any = e != NULL;
+    struct dirent_entry *first = ret >= 0 ? stk->reply.entries : NULL;
 
-    while (e && ret >= 0) {
-        unsigned most = heal_gives_way(throttle) ? 1 : BATCH_NAMES;
-        struct name_batch b = {.h = h};
-
-        for (; e && b.count < most; e = e->next) {
-            *offset = e->off;
-            if (!ec_heal_is_brick_own(h->op.inode, e->name))
-                b.at[b.count++].name = e->name;
-        }
-        uint64_t begun = heal_unit_begin(throttle);
-        ret = ec_heal_must_stop(h) ? -ENOTCONN : ret;
-        int err = ret < 0 ? 0 : heal_batch(&b);
-        heal_unit_end(throttle, begun);
-        *first_err = *first_err ? *first_err : err;
-    }
+    for (const struct dirent_entry *e = first; e; e = e->next)
+        *offset = e->off;
+    int err = first ? each(h, i, first, &ret) : 0;
+    *first_err = *first_err ? *first_err : err;
     call_stack_free(stk);
-    return ret < 0 ? ret : is_any;
+    return ret < 0 ? ret : first != NULL;
 }
 
 /* Returns the first error of a name, which does not end the listing, or of the listing. */
 static int
-heal_names_of(struct ec_heal *h, unsigned i)
+list_names_of(struct ec_heal *h, unsigned i, part_fn each)
 {
     struct call_stack *stk = ec_heal_call(h, FOP_opendir, i);
     int first_err = 0, ret = stk ? coro_call(stk, h->op.d->xl->children[i]) : -ENOMEM;
     uint64_t offset = 0;
 
     while (ret >= 0) {
-        ret = ec_heal_listed(h, i, stk->reply.fd, &offset, &first_err);
+        ret = list_part(h, i, stk->reply.fd, &offset, each, &first_err);
         if (ret == 0)
             break;
     }
     if (stk)
         call_stack_free(stk);
     return ret < 0 ? ret : first_err;
+}
+
+/* Heals the names of all children. Names that change after they were collected are looked up, too. */
+static int
+heal_all_names(struct ec_heal *h)
+{
+    int err = 0;
+
+    for_each_child (i, h->names ? h->has : 0)
+        err = err ? err : list_names_of(h, i, collect_part);
+    if (h->names)
+        name_sets_sort(h->names);
+    for_each_child (i, err ? 0 : h->has) {
+        int ret = list_names_of(h, i, heal_part);
+
+        err = ret ? ret : err;
+    }
+    return err;
 }
 
 /* ---- a folder -------------------------------------------------------------------------------- */
@@ -562,11 +615,8 @@ ec_heal_folder(struct ec_heal *h)
     for_each_child (i, h->has)
         newest = h->copy[i].version[WORD_DATA] > newest ? h->copy[i].version[WORD_DATA] : newest;
     heal_unit_end(&h->op.d->throttle, h->unit_ns);
-    for_each_child (i, err ? 0 : h->has) {
-        int ret = heal_names_of(h, i);
-
-        err = ret ? ret : err;
-    }
+    if (!err)
+        err = heal_all_names(h);
     h->unit_ns = heal_unit_begin(&h->op.d->throttle);
     if (err)
         return err;

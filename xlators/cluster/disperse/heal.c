@@ -526,7 +526,7 @@ ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bo
 
     ec_heal_begin(&h, d, inode);
     h.unit_ns = begun;
-    h.compares_all = how == HEAL_COMPARES_ALL;
+    h.compares_all = how == HEAL_DEAD_WRITE;
     int ret = 0, err = ec_heal_see(&h);
     *was_whole = !err && is_whole(&h);
     bool compares = !*was_whole || how != HEAL_MARKED;
@@ -534,8 +534,11 @@ ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bo
         err = ec_heal_clear_dirty(&h, h.has, WORD_DATA);
     if (!err && (!*was_whole || h.compares_all) && S_ISREG(inode_type(inode)))
         err = ec_heal_data(&h);
-    if (!err && compares && S_ISDIR(inode_type(inode)))
+    if (!err && compares && S_ISDIR(inode_type(inode))) {
+        h.names = *was_whole && how == HEAL_DEAD ? name_sets_new(d->count) : NULL; /* NULL, too: no memory */
         err = ec_heal_entries(&h);
+        name_sets_free(h.names);
+    }
     if (compares && err != -EAGAIN && err != -ENOENT && err != -ENOTCONN)
         ret = ec_heal_metadata(&h);
     heal_unit_end(&d->throttle, h.unit_ns);

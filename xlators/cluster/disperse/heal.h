@@ -27,6 +27,7 @@
 #define KILN_CLUSTER_DISPERSE_HEAL_H
 
 #include "xlators/cluster/disperse/disperse-internal.h"
+#include "xlators/cluster/name-sets.h"
 
 #define VERSION_HEALING (UINT64_C(1) << 62) /* in the data word: this child is being healed */
 
@@ -52,7 +53,8 @@ struct ec_heal {
     /* from the latest heal_see() */
     child_set has, lacks; /* children with and without the object; those in neither did not answer */
     struct ec_copy copy[FAN_CHILDREN_MAX];
-    bool compares_all; /* HEAL_COMPARES_ALL */
+    bool compares_all;       /* HEAL_DEAD_WRITE */
+    struct name_sets *names; /* HEAL_DEAD: the names that each child lists; NULL: all names are looked up */
     uint64_t unit_ns; /* heal-throttle.h: when the present unit has begun */
 };
 
@@ -105,11 +107,12 @@ int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct i
 /* Returns whether another child has another object at child i's name of the object: a RENAME had that object
  * as its target. */
 bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inode *inode);
-/* Whether a heal compares what the counters show as equal: */
+/* What a heal compares although the counters show it as equal: */
 enum ec_heal_how {
-    HEAL_MARKED,       /* no */
-    HEAL_COMPARES,     /* attributes, and names of a folder */
-    HEAL_COMPARES_ALL, /* and contents */
+    HEAL_MARKED,     /* nothing */
+    HEAL_FULL,       /* attributes, and all names of a folder */
+    HEAL_DEAD,       /* the same, but of a large folder only the names that some children do not list */
+    HEAL_DEAD_WRITE, /* attributes and contents */
 };
 /* Heals all kinds of the object. Returns 0 or -errno; *was_whole: the counters showed nothing to heal. */
 int ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bool *was_whole);

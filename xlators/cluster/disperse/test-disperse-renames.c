@@ -82,7 +82,7 @@ heal_folder_go(void *inode)
 {
     bool was_whole;
 
-    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, HEAL_COMPARES, &was_whole);
+    (void)ec_heal_object(scene.graph->top->children[0]->private, inode, HEAL_FULL, &was_whole);
 }
 
 static void

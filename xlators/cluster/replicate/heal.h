@@ -38,6 +38,7 @@
 #ifndef KILN_CLUSTER_REPLICATE_HEAL_H
 #define KILN_CLUSTER_REPLICATE_HEAL_H
 
+#include "xlators/cluster/name-sets.h"
 #include "xlators/cluster/replicate/replicate-internal.h"
 
 enum favorite { FAVORITE_NONE, FAVORITE_SIZE, FAVORITE_CTIME, FAVORITE_MTIME, FAVORITE_MAJORITY };
@@ -174,15 +175,6 @@ int heal_data(struct heal *h);
 
 /* dead-folders.c: the comparison of folders whose names a client was changing when it died. */
 extern const struct dead_changes_of dead_folders;
-/* Makes a set of names for each child. NULL: out of memory. */
-struct name_sets *name_sets_new(unsigned children);
-void name_sets_free(struct name_sets *s);
-/* Notes a name that child i lists. 0 or -ENOMEM. */
-int name_sets_add(struct name_sets *s, unsigned i, const char *name);
-/* Ends the adding. */
-void name_sets_sort(struct name_sets *s);
-/* Returns whether all children list the name. */
-bool name_sets_all_have(const struct name_sets *s, const char *name);
 
 /* ---- split-brain.c --------------------------------------------------------------------------- */
 

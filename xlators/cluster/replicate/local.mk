@@ -15,6 +15,8 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/lock-calls.h \
 	xlators/cluster/heal-throttle.c \
 	xlators/cluster/heal-throttle.h \
+	xlators/cluster/name-sets.c \
+	xlators/cluster/name-sets.h \
 	xlators/cluster/old-clients.c \
 	xlators/cluster/old-clients.h \
 	xlators/cluster/replicate/all.c \
