@@ -19,6 +19,7 @@ struct ec_delta {
     bool asks; /* for version, size and configuration */
     bool has_version, has_dirty, has_size;
     uint64_t version[2], dirty[2], size; /* negative values in two's complement */
+    uint64_t new_size; /* of the file, after take_deltas() */
     bool is_removed; /* after the call: more than R children say that the object is gone */
 };
 
@@ -162,7 +163,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     ec_get_words(d, "trusted.ec.size", size);
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
-    h->stored_size = h->size = size[0];
+    h->stored_size = h->size = h->sure_size = size[0];
     (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
     h->length = length > 0 ? (uint64_t)length : 0;
     ec_blame(h, f->sent & ~good);
@@ -386,7 +387,7 @@ take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
         h->is_unraised[w] &= waits;
     }
     x->size = h->size - h->stored_size;
-    h->stored_size = h->size;
+    h->stored_size = x->new_size = h->size;
     pthread_mutex_unlock(&h->ei->lock);
 }
 
@@ -410,6 +411,8 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
     take_deltas(h, &x, false);
     int err = send_deltas(op, h, &x);
     pthread_mutex_lock(&h->ei->lock);
+    if (!err)
+        h->sure_size = x.new_size;
     h->post_err = h->post_err ? h->post_err : err;
     err = h->post_err;
     pthread_mutex_unlock(&h->ei->lock);

@@ -230,6 +230,7 @@ struct ec_hold {
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
+    uint64_t sure_size;         /* the bricks have answered that they have it */
     uint64_t grown_ns;          /* when `size` became larger than `stored_size` */
     uint64_t length;            /* bytes of a good fragment when the size was read */
     bool has_rest; /* a client died in a change: bytes behind the size, in its stripe, may not be zeros */
@@ -282,6 +283,8 @@ uint64_t ec_size(struct ec_hold *h);
 void ec_set_size(struct ec_hold *h, uint64_t size);
 /* Makes the size `end` at least; writers of other stripes may do so at the same time. Returns the size. */
 uint64_t ec_grow_size(struct ec_hold *h, uint64_t end);
+/* Returns whether the bricks are not known to have a size of `end` bytes at least. */
+bool ec_is_size_unsure(struct ec_hold *h, uint64_t end);
 /* Returns whether the bricks have another size on record than the file has now. */
 bool ec_has_new_size(struct ec_hold *h);
 /* Is there anything to write back? Of an inode whose hold the caller may not have joined. */

@@ -343,6 +343,16 @@ is_size_late(struct ec_hold *h)
 }
 
 bool
+ec_is_size_unsure(struct ec_hold *h, uint64_t end)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    bool is = end > h->sure_size;
+
+    pthread_mutex_unlock(&h->ei->lock);
+    return is;
+}
+
+bool
 ec_has_new_size(struct ec_hold *h)
 {
     pthread_mutex_lock(&h->ei->lock);
@@ -497,7 +507,7 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
 
     h->is_busy = h->has_info = h->is_torn = h->is_split = false;
     h->post_err = 0;
-    h->stored_size = h->size = h->length = 0;
+    h->stored_size = h->size = h->sure_size = h->length = 0;
     h->has_rest = false;
     for (unsigned w = 0; w < 2; w++) {
         h->version[w] = h->recorded[w] = 0;

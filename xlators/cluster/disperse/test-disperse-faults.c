@@ -579,6 +579,50 @@ START_TEST(a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most)
 }
 END_TEST
 
+/* ---- synchronous writes ---------------------------------------------------------------------- */
+
+static void
+fill_synchronous(struct call_stack *stk)
+{
+    fill_payload(stk);
+    stk->call.flags = O_DSYNC;
+}
+
+/* Writes behind the end, the last of them synchronous; then the mount dies. */
+START_TEST(a_synchronous_write_has_its_size_on_the_bricks)
+{
+    static const struct {
+        uint64_t at, bytes;
+    } writes[] = {{FILE_BYTES, 100}, {1400, 300}, {2100, 50}, {0, 20}, {FILE_BYTES, 10}};
+    struct contents after;
+
+    findings = 0;
+    for (unsigned n = 0; n < 2 * sizeof writes / sizeof writes[0]; n++) {
+        bool was_grown = n % 2;
+
+        snprintf(run_text, sizeof run_text, "write %u", n);
+        file_make(false);
+        after = before;
+        if (was_grown)
+            must(change_bytes(&after, FILE_BYTES, 300, 'g') == 300);
+        at = writes[n / 2].at;
+        bytes = writes[n / 2].bytes;
+        fill_byte = 'h';
+        contents_write(&after, at, 'h', bytes);
+        must(scene_call(FOP_writev, fill_synchronous, 0) == (int)bytes);
+        scene.is_cut = true;
+        scene_end();
+        set_begin(false);
+        (void)scene_call(FOP_readv, fill_read, 0);
+        if (scene.text_len < at + bytes || memcmp(scene.text, after.bytes, scene.text_len) != 0)
+            finding_add("the file has %u bytes", scene.text_len);
+        scene_run(5000);
+        scene_end();
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -594,6 +638,7 @@ test_suite(void)
     tcase_add_loop_test(t, an_extension_shows_no_bytes_of_a_dead_mount, 0, EXTENSIONS);
     tcase_add_test(t, a_child_that_refuses_its_heal_stays_marked);
     tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);
+    tcase_add_test(t, a_synchronous_write_has_its_size_on_the_bricks);
     suite_add_tcase(s, t);
     return s;
 }

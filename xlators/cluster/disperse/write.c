@@ -15,7 +15,9 @@
  * died in a change leaves others, with its mark: an extension that leaves a hole behind them makes them zeros
  * first, without other users of the file.
  *
- * O_APPEND: this layer chooses the offset, under the lock. hold.c says which states deaths leave. */
+ * O_APPEND: this layer chooses the offset, under the lock. O_SYNC and O_DSYNC: bricks have the bytes on their
+ * disks when they answer; a write behind the size that they are known to have is answered after an XATTROP of
+ * the size and an FSYNC. hold.c says which states deaths leave. */
 #include <errno.h>
 #include <string.h>
 
@@ -294,16 +296,25 @@ is_range_allowed(uint64_t offset, uint64_t size)
     return offset <= INT64_MAX && size <= INT64_MAX - offset;
 }
 
+static bool
+ec_is_synchronous(const struct ec_op *op)
+{
+    return (op->stk->call.flags | (op->file ? op->file->flags : 0)) & (O_SYNC | O_DSYNC);
+}
+
 /* Joins the hold; for all of the file if the write would show bytes that a dead client has left, which then
- * are zeros. Returns 0 or -errno. */
+ * are zeros, or is to be on the disks with a size that they may lack. Returns 0 or -errno. */
 static int
 join_for_write(struct ec_op *op, struct ec_user *u, bool appends)
 {
     uint64_t start = op->stk->call.offset, end = start + op->stk->call.payload_bytes;
     int err = ec_join(op, op->inode, u, DATA_NEEDS);
 
-    if (err || appends || !shows_rest(ec_hold_of(op->d, op->inode), start, end))
+    if (err || appends)
         return err;
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    if (!shows_rest(h, start, end) && !(ec_is_synchronous(op) && ec_is_size_unsure(h, end)))
+        return 0;
     ec_leave(op, op->inode, u);
     *u = (struct ec_user){.end = UINT64_MAX};
     err = ec_join(op, op->inode, u, DATA_NEEDS);
@@ -313,6 +324,29 @@ join_for_write(struct ec_op *op, struct ec_user *u, bool appends)
     if (err)
         ec_leave(op, op->inode, u);
     return err;
+}
+
+static struct call_stack *
+ec_sync_size_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unused)
+{
+    (void)unused;
+    return ec_fd_call(op, FOP_fsync, i, is_spare, op->inode, op->file);
+}
+
+/* Writes the size to the bricks' disks, for a write whose bytes are there, under a hold that the caller has
+ * joined for all of the file. Returns 0 or -errno. */
+static int
+sync_size(struct ec_op *op, struct ec_hold *h)
+{
+    int ret, err = ec_hold_write_back(op, h);
+    struct fan f;
+
+    if (err || ec_ask(&f, op, ec_good(h), ec_sync_size_make, NULL))
+        return err ? err : -ENOMEM;
+    child_set good = answers_judge(op, &f, false, &ret);
+    ec_record(op, op->inode, COUNTS_DATA, f.sent & ~f.unread, good, false);
+    fan_end(&f);
+    return ret < 0 ? ret : 0;
 }
 
 void
@@ -340,6 +374,7 @@ ec_writev_go(struct ec_op *op)
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     uint64_t before = ec_size(h);
+    bool is_sync = ec_is_synchronous(op);
     struct stripe_write w = {.h = h,
                              .inode = op->inode,
                              .offset = appends ? before : call->offset,
@@ -350,7 +385,9 @@ ec_writev_go(struct ec_op *op)
         op->stk->reply.op_ret = (int32_t)ret;
         set_pre_and_post(op, before, ec_grow_size(h, ret ? w.offset + (uint64_t)ret : 0));
     }
-    ec_finish(op, ret < 0 ? (int)ret : 0);
+    if (ret > 0 && is_sync && ec_is_size_unsure(h, w.offset + (uint64_t)ret))
+        err = sync_size(op, h);
+    ec_finish(op, ret < 0 ? (int)ret : err);
     ec_leave(op, op->inode, &u);
 }
 
