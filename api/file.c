@@ -239,7 +239,8 @@ struct close_request {
     struct glfs_fd *fd;
 };
 
-/* Returns whether a layer may have answered writes early, before the brick did the writes. */
+/* Returns whether a layer may have answered writes early, before the brick did the writes, or owes the bricks
+ * the file's size. */
 static bool
 may_owe_writes(const struct request *r, const struct fd *fd)
 {
@@ -247,6 +248,8 @@ may_owe_writes(const struct request *r, const struct fd *fd)
 
     if (fd->is_dir || (fd->flags & O_ACCMODE) == O_RDONLY)
         return false;
+    if (r->graph->traits & LAYER_WRITES_AT_FLUSH)
+        return true;
     while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
     return xl->type->traits & LAYER_ANSWERS_EARLY;

@@ -310,6 +310,7 @@ make_layer(struct graph *g, const struct volfile_section *s, char *error, size_t
     struct xlator *xl = &g->layers[g->layer_count++];
 
     *xl = (struct xlator){.type = type, .log = {s->name, &g->log}, .graph = g};
+    g->traits |= type->traits;
     /* a layer that is off keeps its functions: a call may have looked one up just before */
     xl->ops = type->ops && !(type->traits & LAYER_NOT_BUILT) ? type->ops : &no_ops;
     xl->parked = type->each_parked ? calloc(FOP_COUNT, sizeof *xl->parked) : NULL;

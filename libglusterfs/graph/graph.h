@@ -31,6 +31,7 @@ struct graph {
     struct xlator *layers; /* array: each layer before the layers below it, so the top is the first */
     struct xlator **children; /* array for all layers; their `children` point here */
     unsigned layer_count;
+    unsigned traits;       /* of all layers: LAYER_*. Constant */
     struct xlator *top;    /* protocol/server */
     struct xlator *brick;  /* the layer below it: where calls start */
     struct inode_table *inodes;

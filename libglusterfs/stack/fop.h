@@ -122,7 +122,7 @@ enum { FOP_NAME_CHANGED = ERESTART };
  * call. */
 enum call_hint_kind {
     HINT_NONE,
-    /* FLUSH: for the mount's own layers (LAYER_ANSWERS_EARLY); bricks do nothing */
+    /* FLUSH: for the mount's own layers (LAYER_ANSWERS_EARLY, LAYER_WRITES_AT_FLUSH); bricks do nothing */
     HINT_FLUSH_OF_MOUNT,
     /* WRITE: the caller must not leave set-id bits in the file's mode (iatt_privs), so a layer that answers
      * the WRITE early must clear them */

@@ -74,6 +74,9 @@ struct layer_event {
 /* The layer finds parts of a file by the file's name, so it cannot open a file again that was removed while
  * it was open. */
 #define LAYER_OPENS_BY_NAME 0x10u
+/* The layer tells the bricks the sizes of changed files at FLUSH, and answers a FLUSH with
+ * HINT_FLUSH_OF_MOUNT by itself. */
+#define LAYER_WRITES_AT_FLUSH 0x20u
 
 typedef xl_verdict (*fop_fn)(struct xlator *xl, struct call_stack *stk);
 

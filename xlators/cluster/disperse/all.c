@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* Operations for every child.
  *
- *   flush             first version and size, if this mount changed the file; then to all children. The
- *                     hold then ends, so that a mount that dies later leaves no dirty file. features/shard
- *                     sends it by an anonymous fd, which no brick has to know
+ *   flush             first version and size, if this mount changed the file; then to all children, if the
+ *                     file has had locks. The hold then ends, so that a mount that dies later leaves no dirty
+ *                     file
  *   fsync, fsyncdir   the same, then FSYNC on all good children; the hold goes on
  *   statfs            to all; the smallest free space counts for each fragment
  *   lk                a lock of an application: to child after child, in order, so that of two clients that
@@ -22,13 +22,20 @@
 
 /* ---- flush, fsync ---------------------------------------------------------------------------- */
 
+/* Without locks of the application the bricks have nothing to do. */
+static bool
+is_flush_of_mount(const struct ec_op *op)
+{
+    return op->stk->call.hint.kind == HINT_FLUSH_OF_MOUNT;
+}
+
 static void
 ec_send_flush(struct ec_op *op, int before)
 {
     struct fan f;
     int ret;
 
-    if (op->fd && op->fd->is_anonymous) { /* bricks have nothing to do */
+    if (is_flush_of_mount(op)) {
         ec_finish(op, before);
         return;
     }
@@ -51,6 +58,10 @@ ec_flush_go(struct ec_op *op)
     int err = ec_join(op, op->inode, &u, NEEDS_LOCK);
     if (err) {
         ec_send_flush(op, err);
+        return;
+    }
+    if (is_flush_of_mount(op)) {
+        ec_leave_flushed(op, op->inode, &u);
         return;
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);

@@ -274,6 +274,8 @@ void ec_inode_free(struct ec_inode *ei);
 int ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs);
 /* Removes the user; keeps the lock for the next user, or ends the hold. */
 void ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u);
+/* As ec_leave(), of a FLUSH: ends the hold, and answers the FLUSH when the counters are written. */
+void ec_leave_flushed(struct ec_op *op, struct inode *inode, struct ec_user *u);
 /* Returns the children with the newest fragments. */
 child_set ec_good(struct ec_hold *h);
 /* Takes children out of the good ones; the hold ends with its last user. */

@@ -322,7 +322,7 @@ const struct xlator_type cluster_disperse_xlator = {
     .conf_size = sizeof(struct disperse_conf),
     .ops = &(const struct xlator_ops){.any = ec_start},
     .keeps = KEEPS(CTX_INODE) | KEEPS(CTX_FD),
-    .traits = LAYER_FANS_OUT | LAYER_OPENS_BY_NAME,
+    .traits = LAYER_FANS_OUT | LAYER_OPENS_BY_NAME | LAYER_WRITES_AT_FLUSH,
     .init = disperse_init,
     .reconfigured = disperse_reconfigured,
     .start = disperse_start,

@@ -613,13 +613,16 @@ ec_kept_ms(const struct ec_hold *h)
     return conf->other_eager_lock ? (uint64_t)conf->other_kept_s * 1000 : 0;
 }
 
-/* No caller is left to report an error to: the dirty marks stay, and healers compare. */
+/* `flush` (may be NULL): the FLUSH that gets the result. Without one no caller is left to report an error to:
+ * the dirty marks stay, and healers compare. */
 static void
-ec_hold_finish(struct ec_hold *h)
+ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
 {
     struct ec_op op = {.d = h->ei->d, .inode = h->inode, .caller = h->caller};
     int err = ec_write_back_last(&op, h);
 
+    if (flush)
+        ec_finish(flush, err);
     if (err)
         log_event(LOG_WARNING, op.d->xl, "disperse-marks-stay",
                   "%s: cannot record the end of changes on enough bricks: %s", GFID(&h->inode->gfid),
@@ -631,8 +634,21 @@ ec_hold_finish(struct ec_hold *h)
     ec_hold_set_free(h);
 }
 
-void
-ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u)
+/* Lets the hold admit no further user. Returns whether the present one is alone. */
+static bool
+stop_admission(struct ec_hold *h)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    h->must_end = true;
+    bool is_alone = h->users.next == h->users.prev;
+
+    pthread_mutex_unlock(&h->ei->lock);
+    return is_alone;
+}
+
+/* `ends_flush`: `op` is a FLUSH without an answer. */
+static void
+leave_hold(struct ec_op *op, struct inode *inode, struct ec_user *u, bool ends_flush)
 {
     struct ec_hold *h = ec_hold_of(op->d, inode);
     struct ec_inode *ei = h->ei;
@@ -640,7 +656,11 @@ ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u)
     struct ec_grants g = {0};
     bool ends = false;
 
-    if (is_size_late(h))
+    if (ends_flush && !stop_admission(h)) { /* a read of 0 bytes is beside it */
+        ec_finish(op, ec_hold_write_back(op, h));
+        ends_flush = false;
+    }
+    if (!ends_flush && is_size_late(h))
         (void)ec_hold_write_back(op, h); /* its error is kept for FLUSH and FSYNC */
     pthread_mutex_lock(&ei->lock);
     cds_list_del(&u->link);
@@ -656,7 +676,19 @@ ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u)
     pthread_mutex_unlock(&ei->lock);
     ec_resume_granted(&g, NULL);
     if (ends)
-        ec_hold_finish(h);
+        ec_hold_finish(h, ends_flush ? op : NULL);
+}
+
+void
+ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u)
+{
+    leave_hold(op, inode, u, false);
+}
+
+void
+ec_leave_flushed(struct ec_op *op, struct inode *inode, struct ec_user *u)
+{
+    leave_hold(op, inode, u, true);
 }
 
 bool
@@ -702,7 +734,7 @@ ec_hold_timer_fired(struct timer *t)
 static void
 ec_hold_finish_go(void *arg)
 {
-    ec_hold_finish(arg);
+    ec_hold_finish(arg, NULL);
 }
 
 static void

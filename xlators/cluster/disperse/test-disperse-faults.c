@@ -42,6 +42,21 @@ change_flushed(struct contents *after)
     return ret < 0 ? ret : flushed;
 }
 
+static void
+fill_close(struct call_stack *stk)
+{
+    fill_fd(stk);
+    stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
+}
+
+static int
+change_closed(struct contents *after)
+{
+    int ret = change_end(after), flushed = scene_call(FOP_flush, fill_close, 0);
+
+    return ret < 0 ? ret : flushed;
+}
+
 static int
 change_cut(struct contents *after)
 {
@@ -84,6 +99,7 @@ static const struct change {
     {"write of a stripe", change_stripe, false},
     {"append", change_end, true},
     {"append and flush", change_flushed, false},
+    {"append and close", change_closed, false},
     {"truncate", change_cut, false},
     {"truncate to a stripe", change_cut_to_stripe, false},
     {"truncate to more", change_longer, false},

@@ -18,6 +18,7 @@
  *   SEEK      block after block; after SHARD_SEEK_HOLES blocks without data a listing shows the next shard,
  *             because an empty file of 8 EiB has 2^37 blocks of 64 MiB
  *   FSYNC     the base file and each shard that this mount has written since it was synced last
+ *   FLUSH     the base file; over cluster/disperse, which then records their sizes, also the shards
  *
  * Deaths: a client that dies in the middle of a write leaves some of the pieces written, as a client of one
  * large file leaves a part of a write. hold.c tells about the size. A write that fails may leave shards
@@ -546,6 +547,7 @@ shard_seek_go(struct xlator *xl, struct call_stack *stk)
 
 struct shard_sync {
     const struct shard_op *o;
+    bool flushes; /* a FLUSH instead of an FSYNC */
     struct shard_sync_item {
         struct shard_block *block;
         struct inode *inode; /* a reference */
@@ -556,7 +558,7 @@ struct shard_sync {
     int err;
 };
 
-/* Lists the shards to sync, on the arena. */
+/* Lists the shards to sync or to flush, on the arena. */
 static int
 shard_sync_list(struct shard_sync *y)
 {
@@ -567,9 +569,13 @@ shard_sync_list(struct shard_sync *y)
     pthread_mutex_lock(&f->lock);
     cds_list_for_each_entry(b, &f->dirty, link) room++;
     y->item = room ? arena_alloc(&y->o->stk->arena, room * sizeof *y->item) : NULL;
-    if (y->item) {
-        cds_list_for_each_entry(b, &f->dirty, link)
-            y->item[y->count++] = (struct shard_sync_item){b, inode_ref(b->inode), b->writes};
+    if (y->item || !room) {
+        cds_list_for_each_entry(b, &f->dirty, link) {
+            if (!y->flushes || b->flushed != b->writes)
+                y->item[y->count++] = (struct shard_sync_item){b, inode_ref(b->inode), b->writes};
+            b->flushed = y->flushes ? b->writes : b->flushed;
+        }
+        f->is_unflushed &= !y->flushes;
     }
     pthread_mutex_unlock(&f->lock);
     return room && !y->item ? -ENOMEM : 0;
@@ -623,13 +629,47 @@ shard_fsync_go(struct xlator *xl, struct call_stack *stk)
     return XL_DONE;
 }
 
+static void
+shard_flush_nth(void *arg, size_t n)
+{
+    struct shard_sync *y = arg;
+    struct fd *fd = fd_new_anonymous(y->item[n].inode, NULL);
+    struct call_stack *stk = fd ? shard_call_fd(shard_call_root(y->o, FOP_flush), fd) : NULL;
+
+    if (stk)
+        stk->call.hint.kind = HINT_FLUSH_OF_MOUNT;
+    int ret = shard_call_once(y->o, stk);
+
+    inode_unref(y->item[n].inode);
+    fd_unref(fd);
+    pthread_mutex_lock(&y->lock);
+    y->err = y->err || ret >= 0 || shard_is_missing(ret) ? y->err : ret;
+    pthread_mutex_unlock(&y->lock);
+}
+
+/* Flushes the shards that were written since the last time. Returns 0 or -errno. */
+static int
+shard_flush_shards(const struct shard_op *o)
+{
+    struct shard_sync y = {.o = o, .flushes = true};
+    int err = shard_sync_list(&y);
+
+    pthread_mutex_init(&y.lock, NULL);
+    coro_each(SHARD_WIDTH, y.count, shard_flush_nth, &y);
+    pthread_mutex_destroy(&y.lock);
+    return err ? err : y.err;
+}
+
 xl_verdict
 shard_flush_go(struct xlator *xl, struct call_stack *stk)
 {
     struct shard_op o = shard_op_of(xl, stk);
+    int err = 0;
 
     o.f = shard_file_known(o.s, o.base);
     if (o.f)
         (void)shard_file_pay_time(&o); /* on failure the time is owed still */
-    return XL_PASS;
+    if (o.f && o.s->flushes)
+        err = shard_flush_shards(&o);
+    return err ? err : XL_PASS;
 }

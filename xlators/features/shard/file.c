@@ -314,6 +314,15 @@ shard_file_owes_time(struct shard_file *f)
     return owes;
 }
 
+bool
+shard_file_owes(const struct shard *s, struct shard_file *f)
+{
+    pthread_mutex_lock(&f->lock);
+    bool owes = f->owed_sec != 0 || (s->flushes && f->is_unflushed);
+    pthread_mutex_unlock(&f->lock);
+    return owes;
+}
+
 void
 shard_file_base_written(struct shard_file *f, const struct iatt *post)
 {
@@ -407,6 +416,7 @@ shard_block_dirty(const struct shard_op *o, struct inode *inode)
         return -EIO; /* a brick has given two files one shard, and each file's lock would guard it */
     pthread_mutex_lock(&o->f->lock);
     b->writes++;
+    o->f->is_unflushed = true;
     if (!b->is_dirty) {
         b->is_dirty = true;
         inode_ref(inode);

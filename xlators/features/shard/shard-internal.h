@@ -46,6 +46,7 @@ struct shard {
     struct xlator *xl;
     char *size_domain;    /* the domain of locks on sizes */
     bool is_subdir;       /* the mount's root is a folder of the volume */
+    bool flushes;         /* a layer below has to write sizes of shards at FLUSH */
     pthread_mutex_t lock; /* guards the fields up to `wants_sweep`; a leaf */
     struct inode *dir;    /* /.shard: a reference; NULL: not known to exist */
     struct inode *markers; /* /.shard/.remove_me, in the same way */
@@ -87,6 +88,7 @@ struct shard_file {
     int64_t owed_sec, told_sec;
     uint32_t owed_nsec;
     struct cds_list_head dirty; /* of struct shard_block: written since the last fsync */
+    bool is_unflushed;          /* shards were written since the last flush */
     struct shard_hold hold;
     struct cds_list_head changes; /* of the size, that wait for is_changing to end */
     bool is_changing;
@@ -100,6 +102,7 @@ struct shard_block {
     struct cds_list_head link;  /* in the file's `dirty`, under the file's lock */
     bool is_dirty;
     uint64_t writes; /* number of writes; under the file's lock */
+    uint64_t flushed; /* of these, before the last FLUSH */
 };
 
 /* An operation: one call of the layer above, or of a sweep; on the stack of its coroutine. */
@@ -215,6 +218,8 @@ void shard_file_base_written(struct shard_file *f, const struct iatt *post);
 /* Tells the base file an owed time. Returns 0 or -errno. */
 int shard_file_pay_time(const struct shard_op *o);
 bool shard_file_owes_time(struct shard_file *f);
+/* Returns whether a FLUSH has something to do. */
+bool shard_file_owes(const struct shard *s, struct shard_file *f);
 /* Notes that the shard was written and must be synced. */
 int shard_block_dirty(const struct shard_op *o, struct inode *inode);
 /* Notes that an FSYNC of the shard has covered the first `writes` writes. */

@@ -102,7 +102,7 @@ shard_flush(struct xlator *xl, struct call_stack *stk)
 {
     struct shard_file *f = shard_file_known(xl->private, stk->call.fd->inode);
 
-    return f && shard_file_owes_time(f) ? coro_fop(xl, stk, shard_flush_go) : XL_PASS;
+    return f && shard_file_owes(xl->private, f) ? coro_fop(xl, stk, shard_flush_go) : XL_PASS;
 }
 
 /* The removal of anything but a regular file passes. */
@@ -286,6 +286,7 @@ shard_init(struct xlator *xl, struct reason *why)
         return -ENOMEM;
     s->xl = xl;
     s->is_subdir = shard_has_subdir(xl->graph->volfile);
+    s->flushes = xl->graph->traits & LAYER_WRITES_AT_FLUSH;
     pthread_mutex_init(&s->lock, NULL);
     xl->private = s;
     if (!(s->size_domain = malloc(size))) {

@@ -127,7 +127,8 @@ take_kept_error(struct task *t)
     return atomic_load(&t->file->err) ? atomic_exchange(&t->file->err, 0) : 0;
 }
 
-/* Returns whether a layer may have answered writes early, before the brick did the writes. */
+/* Returns whether a layer may have answered writes early, before the brick did the writes, or owes the bricks
+ * the file's size. */
 static bool
 has_early_answers(const struct task *t)
 {
@@ -135,6 +136,8 @@ has_early_answers(const struct task *t)
 
     if ((t->file->fd->flags & O_ACCMODE) == O_RDONLY)
         return false;
+    if (xl->graph->traits & LAYER_WRITES_AT_FLUSH)
+        return true;
     while (!(xl->type->traits & LAYER_ANSWERS_EARLY) && xl->child_count == 1)
         xl = xl->children[0];
     return xl->type->traits & LAYER_ANSWERS_EARLY;

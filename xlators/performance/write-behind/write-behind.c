@@ -178,6 +178,14 @@ flush_after_error(struct xlator *xl, struct call_stack *stk, int err)
     return err;
 }
 
+/* Returns whether a FLUSH ends here: the bricks have nothing to do, nor have other layers. */
+static bool
+is_local_flush(const struct xlator *xl, const struct call_stack *stk)
+{
+    return stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT &&
+           !(xl->graph->traits & LAYER_WRITES_AT_FLUSH);
+}
+
 static xl_verdict
 tell_go(struct xlator *xl, struct call_stack *stk)
 {
@@ -185,7 +193,7 @@ tell_go(struct xlator *xl, struct call_stack *stk)
     struct wb_waiter w = for_all;
 
     wb_wait(wi, &w);
-    bool is_local = stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT;
+    bool is_local = is_local_flush(xl, stk);
     int err = wb_take_error(wi, stk->call.fd);
 
     if (err)
@@ -202,7 +210,7 @@ wb_tell(struct xlator *xl, struct call_stack *stk)
 
     if (wi && (atomic_load(&wi->errors) || wb_has_to_wait(wi, &w)))
         return coro_fop(xl, stk, tell_go);
-    return stk->call.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT ? XL_DONE : XL_PASS;
+    return is_local_flush(xl, stk) ? XL_DONE : XL_PASS;
 }
 
 /* ---- replies about files with writes under way ----------------------------------------------- */
