@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "log/log.h"
 #include "xlators/cluster/disperse/disperse-internal.h"
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -155,6 +156,21 @@ answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, 
         return best;
     *ret = fan_is_short(f) ? -ENOMEM : children_count(f->sent) < op->d->data ? -ENOTCONN : -EIO;
     return 0;
+}
+
+child_set
+answers_judge_change(struct ec_op *op, const struct fan *f, bool compares_modes, int *ret)
+{
+    child_set good = answers_judge(op, f, compares_modes, ret), done = good | f->unread;
+
+    if (*ret < 0 || ec_is_quorum(op, done))
+        return good;
+    log_event(LOG_WARNING, op->d->xl, "disperse-quorum-missed",
+              "%s: %u bricks have made the change, and quorum-count is %u: the caller gets EIO, and a heal "
+              "completes the change",
+              fop_info[op->fop].name, children_count(done), op->quorum);
+    op->lacks_quorum = true;
+    return good;
 }
 
 int

@@ -3,6 +3,7 @@
  *
  *   codec.c        the erasure code: arithmetic only
  *   disperse.c     the translator itself: options, child up and down events
+ *   child-options.c   the values of quorum-count and ec-read-mask
  *   fan.c          calls of an operation to its children (xlators/cluster/fan.h), the reply to the caller
  *   answers.c      comparing and joining the replies of children
  *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second
@@ -66,6 +67,10 @@ struct disperse {
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     struct read_times read_times[FAN_CHILDREN_MAX];
     _Atomic uint64_t explored_ns; /* read-times.h */
+    atomic_uint quorum;           /* quorum-count: children that must make a change; 0: K, as for all else */
+    _Atomic child_set read_mask;  /* ec-read-mask: children that READs prefer; all: no mask */
+    /* READs that also asked another child, for lack of children of the mask */
+    atomic_ulong reads_beside_mask;
 
     pthread_mutex_t lock;   /* guards the fields below; a leaf lock */
     pthread_cond_t changed; /* signalled when hold_count drops to 0 */
@@ -117,6 +122,9 @@ struct ec_op {
     struct caller caller; /* caller of the operation's internal calls */
     uint8_t owner[32];    /* the application's lock owner, at most these bytes */
     bool is_pinned;       /* this operation has pinned the graph, and may outlive the caller's call */
+    /* quorum-count when the operation began; 0: none. An internal operation, such as a heal, has none */
+    unsigned quorum;
+    bool lacks_quorum; /* K children at least have made a change of this operation, but fewer than `quorum` */
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
 
@@ -128,7 +136,7 @@ xl_verdict ec_start(struct xlator *xl, struct call_stack *stk);
 void ec_reply(struct ec_op *op);
 /* Fails the caller's call; `err` is -errno. */
 void ec_fail(struct ec_op *op, int err);
-/* Replies, or fails if `err` is negative. */
+/* Replies, or fails if `err` is negative; a change without a quorum fails with EIO. */
 void ec_finish(struct ec_op *op, int err);
 
 /* ---- fan.c ----------------------------------------------------------------------------------- */
@@ -162,6 +170,10 @@ child_set answers_winner(const struct fan *f, bool compares_modes, int *ret);
 /* Judges the replies to a call that needs K equal answers: as answers_winner(), but a set of fewer than K
  * children gives -EIO, or -ENOMEM if replies were lost for lack of memory. */
 child_set answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
+/* The same for a change. If K children have made the change, but fewer than the operation's quorum, `*ret`
+ * and the result are those of a success, so that counters and sizes follow the bricks, and ec_finish() fails
+ * the caller's call. */
+child_set answers_judge_change(struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
 /* Returns the error of a call of a known object that too few children have done: -ESTALE if a child says that
  * the object has gone, because another client is removing it; -ENOSPC or -EDQUOT if a child has no room; else
  * -EIO. */
@@ -270,7 +282,7 @@ struct ec_inode *ec_inode(struct disperse *d, struct inode *inode);
 void ec_inode_free(struct ec_inode *ei);
 
 /* Joins the hold of the inode, or takes its lock, and prepares it for `needs`. Returns 0, and then
- * ec_leave() is due, or -errno. */
+ * ec_leave() is due, or -errno: -EIO if fewer children are good than K, or than the quorum of a change. */
 int ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs);
 /* Removes the user; keeps the lock for the next user, or ends the hold. */
 void ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u);
@@ -278,6 +290,8 @@ void ec_leave(struct ec_op *op, struct inode *inode, struct ec_user *u);
 void ec_leave_flushed(struct ec_op *op, struct inode *inode, struct ec_user *u);
 /* Returns the children with the newest fragments. */
 child_set ec_good(struct ec_hold *h);
+/* Returns whether the children `set` are enough for a change by the operation. */
+bool ec_is_quorum(const struct ec_op *op, child_set set);
 /* Takes children out of the good ones; the hold ends with its last user. */
 void ec_blame(struct ec_hold *h, child_set which);
 /* Returns the size of the file now; of a hold that the caller has joined with NEEDS_INFO. */

@@ -15,6 +15,7 @@
 #include "log/dump.h"
 #include "log/log.h"
 #include "xlators/cluster/crawl-looks.h"
+#include "xlators/cluster/disperse/child-options.h"
 #include "xlators/cluster/disperse/heal.h"
 
 enum { EC_PATIENCE_MS = 10000 }; /* until a silent child counts as down */
@@ -179,10 +180,34 @@ disperse_check_options(const struct disperse *d, struct reason *why)
                           (d->count - 1) / 2, d->count);
     if (d->count - r > CODEC_DATA_MAX)
         return reason_set(why, -EINVAL, "%u data bricks: %d are possible", d->count - r, CODEC_DATA_MAX);
-    if (conf->quorum_count)
-        return reason_set(why, -EOPNOTSUPP, "option quorum-count is not built");
-    if (conf->read_mask)
-        return reason_set(why, -EOPNOTSUPP, "option ec-read-mask is not built");
+    return 0;
+}
+
+/* Takes quorum-count over; a value that cannot be stays out, and *why has the fault. Returns 0 or -EINVAL. */
+static int
+take_quorum(struct disperse *d, struct reason *why)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    struct reason fault = {0};
+
+    if (disperse_quorum_check(conf->quorum_count, d->count, d->data, &fault))
+        return reason_set(why, -EINVAL, "option quorum-count %lld: %s", (long long)conf->quorum_count,
+                          fault.text);
+    atomic_store(&d->quorum, (unsigned)conf->quorum_count);
+    return 0;
+}
+
+/* The same for ec-read-mask. */
+static int
+take_read_mask(struct disperse *d, struct reason *why)
+{
+    const struct disperse_conf *conf = xlator_conf(d->xl);
+    struct reason fault = {0};
+    child_set mask = d->all;
+
+    if (conf->read_mask && disperse_mask_parse(conf->read_mask, d->count, d->data, &mask, &fault))
+        return reason_set(why, -EINVAL, "option ec-read-mask %.100s: %s", conf->read_mask, fault.text);
+    atomic_store(&d->read_mask, mask);
     return 0;
 }
 
@@ -226,6 +251,9 @@ disperse_init(struct xlator *xl, struct reason *why)
         err = -ENOMEM;
     if (!err) {
         set_shape(d);
+        err = take_quorum(d, why) || take_read_mask(d, why) ? -EINVAL : 0;
+    }
+    if (!err) {
         err = ec_fd_pool_init() || ec_inode_pool_init() ? -ENOMEM : 0;
     }
     if (!err && asprintf(&d->heal_domain, "%s:self-heal", xl->name) < 0) {
@@ -239,17 +267,32 @@ disperse_init(struct xlator *xl, struct reason *why)
     return err;
 }
 
-/* A change of the redundancy would make all files unreadable. */
+static void
+log_kept_option(const struct disperse *d, const struct reason *why)
+{
+    log_event(LOG_ERROR, d->xl, "disperse-options-kept", "%s: the option keeps its value of before",
+              why->text);
+}
+
+/* A change of the redundancy would make all files unreadable. Operations that have begun keep their
+ * quorum. */
 static void
 disperse_reconfigured(struct xlator *xl, const void *old)
 {
     const struct disperse_conf *conf = xlator_conf(xl);
-    const struct disperse *d = xl->private;
+    struct disperse *d = xl->private;
+    struct reason why = {0};
 
     (void)old;
-    if ((unsigned)conf->redundancy != d->redundancy || conf->quorum_count || conf->read_mask)
-        log_event(LOG_ERROR, xl, "disperse-options-kept",
-                  "redundancy, quorum-count and ec-read-mask of a mounted volume do not change");
+    if ((unsigned)conf->redundancy != d->redundancy) {
+        reason_set(&why, -EINVAL, "option redundancy %u: the files of the volume have %u",
+                   (unsigned)conf->redundancy, d->redundancy);
+        log_kept_option(d, &why);
+    }
+    if (take_quorum(d, &why))
+        log_kept_option(d, &why);
+    if (take_read_mask(d, &why))
+        log_kept_option(d, &why);
 }
 
 static int
@@ -285,6 +328,18 @@ disperse_fd_release(struct xlator *xl, struct fd *fd, void *ctx)
     ec_fd_released(xl->private, fd, ctx);
 }
 
+static void
+dump_read_mask(struct disperse *d, struct dump *dump)
+{
+    char text[4 * FAN_CHILDREN_MAX] = "";
+    size_t len = 0;
+
+    for_each_child (i, atomic_load(&d->read_mask))
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%u", len ? ":" : "", i);
+    dump_line(dump, "ec-read-mask", "%s", text);
+    dump_line(dump, "reads-beside-mask", "%lu", atomic_load(&d->reads_beside_mask));
+}
+
 /* Names are as in a stock client's statedump where both report the same fact. */
 static void
 disperse_dump(struct xlator *xl, struct dump *dump)
@@ -312,6 +367,8 @@ disperse_dump(struct xlator *xl, struct dump *dump)
     dump_line(dump, "read-policy", "%s", read_policies[conf->read_policy]);
     dump_line(dump, "parallel-writes", "%d", conf->writes_in_parallel);
     dump_line(dump, "stripe-cache", "%lld", (long long)conf->cached_stripes);
+    dump_line(dump, "quorum-count", "%u", atomic_load(&d->quorum));
+    dump_read_mask(d, dump);
     dump_line(dump, "cpu-extensions", "%s", codec_cpu_name(codec_best()));
     dump_line(dump, "files-locked", "%u", holds);
 }

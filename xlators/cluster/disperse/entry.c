@@ -8,7 +8,8 @@
  *                          file begins with version 0, size 0 and the set's configuration. A new folder
  *                          begins with a random version, which differs from that of an empty copy that a
  *                          heal makes (0), and need not rise while all children are good (hold.c)
- *      judge, record       K equal answers; a child outside falls behind
+ *      judge, record       K equal answers; a child outside falls behind. With fewer answers than
+ *                          quorum-count the caller gets EIO, and the name stays changed
  *
  * A mount that dies during a change leaves the name on some children. LOOKUP answers for the larger group.
  * The directory's versions are equal then, so a healer that goes by them does not see the difference. Kiln's
@@ -122,6 +123,7 @@ take_created(struct ec_op *op, struct fan *f, child_set good)
         cut.fd = op->stk->reply.fd;
         cut.file = fd_ctx(cut.fd, op->d->xl);
         err = write_truncate_opened(&cut);
+        op->lacks_quorum |= cut.lacks_quorum;
         iatt_set_size(stat, 0);
     }
     inode_unref(inode);
@@ -141,7 +143,7 @@ change_name(struct ec_op *op, child_set to, child_set *sent, child_set *good, bo
     *is_done = false;
     if (ec_ask(&f, op, to, ec_entry_make, folder_version))
         return -ENOMEM;
-    *good = answers_judge(op, &f, true, &ret);
+    *good = answers_judge_change(op, &f, true, &ret);
     *sent = f.sent & ~f.unread;
     *is_done = ret >= 0;
     int err = ret < 0 ? ret : answers_take(op, &f, *good);
@@ -196,7 +198,7 @@ rename_held(struct ec_op *op)
     child_set sent, good;
     bool is_done;
 
-    if (children_count(to) < op->d->data) {
+    if (!ec_is_quorum(op, to)) {
         ec_fail(op, -EIO);
         return;
     }

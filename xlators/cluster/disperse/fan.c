@@ -52,6 +52,7 @@ ec_op_begin(struct ec_op *op, struct disperse *d, struct call_stack *stk)
     op->caller = (struct caller){.pid = stk->caller.pid, .uid = stk->caller.uid, .gid = stk->caller.gid};
     copy_owner(op, &stk->caller.lk_owner);
     op->is_pinned = graph_pin(d->xl->graph);
+    op->quorum = atomic_load(&d->quorum);
     ec_copy_name(op->name, call->loc.parent ? call->loc.name : NULL);
     ec_copy_name(op->name2, call->loc2.parent ? call->loc2.name : NULL);
 }
@@ -168,8 +169,8 @@ ec_fail(struct ec_op *op, int err)
 void
 ec_finish(struct ec_op *op, int err)
 {
-    if (err < 0)
-        ec_fail(op, err);
+    if (err < 0 || op->lacks_quorum)
+        ec_fail(op, err < 0 ? err : -EIO);
     else
         ec_reply(op);
 }

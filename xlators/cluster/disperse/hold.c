@@ -58,6 +58,12 @@
  *      the mount, after a write with a    the others have the next version since before the write
  *      child missing
  *      more than R children               the write fails; what it did stays, dirty stays
+ *      a child, so that fewer than        as a child's death during a write, but the caller gets EIO: the
+ *      quorum-count made the change       others keep the change, its size and its version, and the heal
+ *                                         brings the change to the child. If the mount dies, too: as a
+ *                                         child and the mount, during a write. A change is refused before
+ *                                         its first mark where too few children are up, and before the
+ *                                         change where too few are good
  *      the mount, before the raise, or    children of two versions, with equal fragments: a child that has
  *      during it, before the change       the raise alone is behind, and no later raise meets its version.
  *                                         If no K children have one version, the next operation that needs
@@ -379,6 +385,28 @@ ec_is_unwritten(struct disperse *d, struct inode *inode)
     return is;
 }
 
+bool
+ec_is_quorum(const struct ec_op *op, child_set set)
+{
+    return children_count(set) >= op->d->data && children_count(set) >= op->quorum;
+}
+
+/* Checks that enough children are good for the needs of a user. Returns 0 or -EIO. */
+static int
+check_good(const struct ec_op *op, struct ec_hold *h, unsigned needs)
+{
+    child_set good = ec_good(h);
+
+    if (children_count(good) < op->d->data)
+        return -EIO;
+    if (!(needs & (COUNTS_DATA | COUNTS_METADATA)) || ec_is_quorum(op, good))
+        return 0;
+    log_event(LOG_WARNING, op->d->xl, "disperse-quorum-refused",
+              "%s of %s fails with EIO: %u bricks are online and not behind, and quorum-count is %u",
+              fop_info[op->fop].name, GFID(&h->inode->gfid), children_count(good), op->quorum);
+    return -EIO;
+}
+
 /* ---- admitting users, under the inode's lock ------------------------------------------------- */
 
 static bool
@@ -572,9 +600,12 @@ join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned nee
     if (!h->file && op->file && op->inode == inode)
         h->file = ec_fd_ref(op->file);
     pthread_mutex_unlock(&ei->lock);
-    err = ec_prepare(op, h, needs);
-    if (!err && children_count(ec_good(h)) < op->d->data)
-        err = -EIO;
+    /* also before the XATTROP, so that a change that is refused leaves no mark */
+    err = op->quorum ? check_good(op, h, needs) : 0;
+    if (!err)
+        err = ec_prepare(op, h, needs);
+    if (!err)
+        err = check_good(op, h, needs);
     *is_split = err == -EIO && h->is_split;
     if (err)
         ec_leave(op, inode, u);

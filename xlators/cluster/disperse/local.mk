@@ -2,6 +2,8 @@
 libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/all.c \
 	xlators/cluster/disperse/answers.c \
+	xlators/cluster/disperse/child-options.c \
+	xlators/cluster/disperse/child-options.h \
 	xlators/cluster/disperse/codec.c \
 	xlators/cluster/disperse/codec.h \
 	xlators/cluster/disperse/codec-kernel.h \
@@ -62,6 +64,12 @@ xlators_cluster_disperse_test_disperse_dead_objects_SOURCES = \
 	xlators/cluster/test-notes.h $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_dead_objects_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_dead_objects_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-quorum
+xlators_cluster_disperse_test_disperse_quorum_SOURCES = xlators/cluster/disperse/test-disperse-quorum.c \
+	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_quorum_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_quorum_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-renames
 xlators_cluster_disperse_test_disperse_renames_SOURCES = xlators/cluster/disperse/test-disperse-renames.c \

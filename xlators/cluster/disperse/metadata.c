@@ -326,7 +326,7 @@ ec_setattr_go(struct ec_op *op)
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     err = ec_ask(&f, op, ec_good(h), fork_change, NULL);
     if (!err) {
-        child_set good = answers_judge(op, &f, true, &ret);
+        child_set good = answers_judge_change(op, &f, true, &ret);
 
         if (answers_show_waiter(&f, good))
             ec_hurry(h);

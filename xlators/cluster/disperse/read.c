@@ -4,7 +4,10 @@
  *      join the hold       version and size are known, and no change of these stripes is under way
  *      ask K children      from the child that the gfid chooses on, so that all clients spread files alike,
  *                          without slow ones (read-times.h); for a child that fails, or returns another
- *                          length, the next good one
+ *                          length, the next good one. With ec-read-mask, children of the mask; others only
+ *                          where the mask has too few good children for K fragments (a stock mount answers
+ *                          EIO then). The mask is for READs, also those of a write that covers a part of a
+ *                          stripe, and for nothing else, as in stock
  *      decode              the K fragments, of any indexes, give the stripes
  *      cut                 to the request and to the file's size
  *
@@ -65,6 +68,23 @@ choose_children(const struct disperse *d, child_set from, unsigned first, unsign
         chosen |= next;
         wanted -= next ? 1 : 0;
     }
+    return chosen;
+}
+
+/* The same for READs: other children than those of ec-read-mask are chosen only if these are too few. Sets
+ * *spare to the children that may stand in for slow ones. */
+static child_set
+choose_readers(struct disperse *d, child_set left, unsigned first, unsigned wanted, child_set *spare)
+{
+    child_set masked = left & atomic_load(&d->read_mask);
+    child_set chosen = choose_children(d, masked, first, wanted);
+
+    if (children_count(chosen) < wanted && left & ~masked) {
+        chosen |= choose_children(d, left & ~masked, first, wanted - children_count(chosen));
+        atomic_fetch_add(&d->reads_beside_mask, 1);
+        masked = left;
+    }
+    *spare = masked & ~chosen;
     return chosen;
 }
 
@@ -146,11 +166,11 @@ ask_for_fragments(struct ec_op *op, struct fan *f, const struct fragment_read *r
 
     fan_begin(f);
     for (;;) {
-        child_set left = from & ~f->sent;
-        child_set next = choose_children(d, left, first, d->data - children_count(same));
+        child_set left = from & ~f->sent, spare;
+        child_set next = choose_readers(d, left, first, d->data - children_count(same), &spare);
         uint64_t now_ns = clock_mono_ns();
 
-        next = read_times_replace_slow(d->read_times, next, left & ~next, now_ns, &d->explored_ns);
+        next = read_times_replace_slow(d->read_times, next, spare, now_ns, &d->explored_ns);
         for_each_child (i, next)
             fragment_wind(f, d, i, fragment_read_make(op, i, r), now_ns);
         fan_wait(f);

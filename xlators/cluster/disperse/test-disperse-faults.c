@@ -6,7 +6,8 @@
  * before or after it, answers late, or the mount dies. FAULTS_RUN="append, c0 unsent at call 2, mount dies"
  * in the environment makes only that run, and CHILDREN_TRACE=1 prints its calls. After each run:
  *
- *      one fault of a child never makes the change fail
+ *      one fault of a child never makes the change fail; with a quorum-count of all children it may fail
+ *      with EIO, and after the heal all children have the change, or none has it
  *      "mount dies": the mount also dies, at each of the calls to any child. A new mount that does not heal
  *      reads a change that was reported as done before, from all three children, and from each two children
  *      reads it or answers EIO, never anything else
@@ -164,7 +165,9 @@ run_change(const struct change *c, const struct fault *f, int dies_at, struct co
     if (f)
         both[1] = *f;
     scene_arm(dies_at < 0 ? both + 1 : both, (dies_at >= 0) + (f != NULL));
-    return c->make(after) < 0 ? -1 : 0;
+    int ret = c->make(after);
+
+    return ret < 0 ? ret : 0;
 }
 
 /* The mount dies at a call to any child, or after the last one. */
@@ -245,6 +248,21 @@ run_healing_after_death(const struct change *c, const struct fault *f)
     }
 }
 
+/* A fault of a child may make a change fail only if the change needs all children. */
+static bool
+is_failure_allowed(int ret)
+{
+    return scene.is_cut || (set_quorum && ret == -EIO);
+}
+
+/* A change that failed was made on all children or on none. */
+static void
+find_contents(struct contents *after)
+{
+    if (scene_call(FOP_readv, fill_read, 0) >= 0 && reads(&before))
+        *after = before;
+}
+
 /* The mount lives, and heals. */
 static void
 run_healing(const struct change *c, const struct fault *f)
@@ -254,7 +272,7 @@ run_healing(const struct change *c, const struct fault *f)
 
     if (ret > 0)
         return;
-    if (ret < 0 && !scene.is_cut)
+    if (ret < 0 && !is_failure_allowed(ret))
         finding_add("the change fails");
     scene_run(2000); /* the hold ends */
     bool has_died = scene.is_cut;
@@ -272,6 +290,8 @@ run_healing(const struct change *c, const struct fault *f)
     (void)scene_call(FOP_stat, fill_file, 3000);
     if (!has_died) {
         check_counters();
+        if (ret < 0)
+            find_contents(&after);
         check_reads(&after, false);
     }
     scene_run(5000);
@@ -329,6 +349,17 @@ START_TEST(one_fault_is_healed)
     findings = 0;
     only = getenv("FAULTS_RUN");
     run_all_faults(&changes[_i], run_healing);
+    ck_assert_msg(findings == 0, "%s: %u findings", changes[_i].name, findings);
+}
+END_TEST
+
+START_TEST(one_fault_under_a_quorum_of_all_is_healed)
+{
+    findings = 0;
+    only = getenv("FAULTS_RUN");
+    set_quorum = CHILDREN;
+    run_all_faults(&changes[_i], run_healing);
+    set_quorum = 0;
     ck_assert_msg(findings == 0, "%s: %u findings", changes[_i].name, findings);
 }
 END_TEST
@@ -651,6 +682,8 @@ test_suite(void)
     tcase_add_loop_test(t, a_file_of_a_dead_mount_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_damaged_fragment_of_a_dead_mounts_file_is_healed_from_the_others, 0, 4);
     tcase_add_loop_test(t, one_fault_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
+    tcase_add_loop_test(t, one_fault_under_a_quorum_of_all_is_healed, 0,
+                        (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, an_extension_shows_no_bytes_of_a_dead_mount, 0, EXTENSIONS);
     tcase_add_test(t, a_child_that_refuses_its_heal_stays_marked);
     tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);

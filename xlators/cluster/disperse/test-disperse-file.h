@@ -177,12 +177,16 @@ change_mode(struct contents *after)
 
 /* ---- mounts and heals ------------------------------------------------------------------------ */
 
+static unsigned set_quorum; /* quorum-count of the next mounts */
+
 static inline void
 set_begin(bool heals)
 {
     char options[128];
 
-    snprintf(options, sizeof options, " option redundancy 1\n option background-heals %d\n", heals ? 8 : 0);
+    snprintf(options, sizeof options,
+             " option redundancy 1\n option background-heals %d\n option quorum-count %u\n", heals ? 8 : 0,
+             set_quorum);
     scene_begin(&cluster_disperse_xlator, options);
 }
 

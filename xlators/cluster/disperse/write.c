@@ -7,7 +7,8 @@
  *                          file's end
  *      encode, WRITE       each good child gets its fragment of the whole stripes
  *      judge               K equal answers; children outside are behind from now on, and the others record
- *                          that before the caller gets the reply (hold.c)
+ *                          that before the caller gets the reply (hold.c). With fewer answers than
+ *                          quorum-count the caller gets EIO, and all else is as after a success
  *
  * Every byte of a fragment depends on every chunk of its stripe, so a write of one byte changes all
  * fragments: two writes of one stripe follow one another. Bytes between the file's end and the end of its
@@ -191,7 +192,7 @@ send_fragments(struct ec_op *op, struct stripe_write *w)
                  (unsigned char *)w->fragments->bytes);
     if (ec_ask(&f, op, to, stripe_write_make, w))
         return -ENOMEM;
-    child_set good = answers_judge(op, &f, false, &ret);
+    child_set good = answers_judge_change(op, &f, false, &ret);
     if (ret == -EIO)
         ret = answers_too_few(op, &f);
     if (ret >= 0 && ret % CODEC_CHUNK) {
@@ -422,7 +423,7 @@ change_all(struct ec_op *op, struct ec_hold *h, const struct size_change *c)
 
     if (ec_ask(&f, op, ec_good(h), size_change_make, c))
         return -ENOMEM;
-    child_set good = answers_judge(op, &f, false, &ret);
+    child_set good = answers_judge_change(op, &f, false, &ret);
     int err = ret < 0 ? ret : c->is_callers ? answers_take(op, &f, good) : 0;
     ec_record(op, op->inode, COUNTS_DATA, f.sent & ~f.unread, good, ret >= 0);
     fan_end(&f);
