@@ -198,6 +198,38 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
+START_TEST(options_of_dispersed_sets_are_checked_against_the_bricks)
+{
+    static const struct {
+        const char *key, *value;
+        int err;
+    } cases[] = {
+        {"disperse.quorum-count", "0", 0},
+        {"disperse.quorum-count", "4", 0},
+        {"disperse.quorum-count", "6", 0},
+        {"disperse.quorum-count", "3", -EINVAL},
+        {"disperse.quorum-count", "7", -EINVAL},
+        {"disperse.quorum-count", "most", -EINVAL},
+        {"disperse.ec-read-mask", "0:1:2:3", 0},
+        {"disperse.ec-read-mask", "5:4:3:2:1", 0},
+        {"disperse.ec-read-mask", "0:1:2", -EINVAL},
+        {"disperse.ec-read-mask", "0:1:2:2", -EINVAL},
+        {"disperse.ec-read-mask", "0:1:2:6", -EINVAL},
+        {"disperse.ec-read-mask", "none", -EINVAL},
+    };
+    struct volume *v = volume_of_bricks(12);
+
+    ck_assert_int_eq(volume_option_check(v, "disperse.quorum-count", "4", &why), -EINVAL);
+    ck_assert_int_eq(volume_option_check(v, "disperse.ec-read-mask", "0:1:2:3", &why), -EINVAL);
+    v->replica = 6; /* two sets of 4+2 */
+    v->redundancy = 2;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        ck_assert_msg(volume_option_check(v, cases[i].key, cases[i].value, &why) == cases[i].err, "%s %s: %s",
+                      cases[i].key, cases[i].value, why.wrong);
+    volume_free(v);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -210,6 +242,7 @@ test_suite(void)
     tcase_add_test(t, an_option_that_a_volfile_would_take_for_more_is_refused);
     tcase_add_test(t, a_volume_of_the_first_format_has_numbers_by_place);
     tcase_add_test(t, options_are_checked);
+    tcase_add_test(t, options_of_dispersed_sets_are_checked_against_the_bricks);
     suite_add_tcase(s, t);
     return s;
 }

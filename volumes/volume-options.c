@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/unbuilt.h"
+#include "xlators/cluster/disperse/child-options.h"
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", NULL};
 static const char *const throttles[] = {"lazy", "normal", "aggressive", NULL};
@@ -55,6 +56,7 @@ union room {
 #define SERVER SIDE_BRICK, "protocol/server"
 #define CLIENT SIDE_CLIENT, "protocol/client"
 #define AFR SIDE_CLIENT, "cluster/replicate"
+#define EC SIDE_CLIENT, "cluster/disperse"
 #define DHT SIDE_CLIENT, "cluster/distribute"
 #define WB SIDE_CLIENT, "performance/write-behind"
 #define RA SIDE_CLIENT, "performance/read-ahead"
@@ -228,6 +230,9 @@ static const struct volume_key table[] = {
     {"feature.simple-quota-pass-through", SELF, KEPT, BOOL("simple-quota-pass-through", "on")},
     {"kiln.heal-throttle", SELF, KEPT, BOOL("heal-throttle", "on")},
     {"kiln.limit", SELF, KEPT, SIZE("limit", "0")}, /* bytes; 0: none */
+    /* cluster/disperse; check_set() has the bounds, which each volume has for itself */
+    {"disperse.quorum-count", EC, KEPT, INT("quorum-count", "0", 0, FAN_CHILDREN_MAX)},
+    {"disperse.ec-read-mask", EC, KEPT, STR("ec-read-mask", NULL)},
     /* cluster/distribute */
     {"cluster.lock-migration", DHT, WRITTEN, BOOL("lock-migration", "off")},
     {"cluster.force-migration", DHT, WRITTEN, BOOL("force-migration", "off")},
@@ -420,6 +425,27 @@ check_trash_dir(const char *key, const char *value, struct problem *why)
     return why->err;
 }
 
+/* Checks an option of dispersed sets against the bricks of the volume's sets. */
+static int
+check_set(const struct volume *v, const char *key, const char *value, struct problem *why)
+{
+    unsigned data = v->replica - v->redundancy;
+    struct reason fault = {0};
+    child_set mask;
+    int64_t count;
+    int err = 0;
+
+    if (strncmp(key, "disperse.", 9) != 0)
+        return 0;
+    if (!v->redundancy)
+        return problem_set(why, -EINVAL, "%s: volume %s is not dispersed", key, v->name);
+    if (strcmp(key, "disperse.quorum-count") == 0 && !option_int(value, &count))
+        err = disperse_quorum_check(count, v->replica, data, &fault);
+    else if (strcmp(key, "disperse.ec-read-mask") == 0)
+        err = disperse_mask_parse(value, v->replica, data, &mask, &fault);
+    return err ? problem_set(why, err, "%s %.100s: %s", key, value, fault.text) : 0;
+}
+
 /* Checks an option against the other options of the volume. */
 static int
 check_together(const struct volume *v, const char *key, const char *value, struct problem *why)
@@ -483,7 +509,8 @@ volume_option_check(const struct volume *v, const char *key, const char *value, 
         return why->err;
     }
     return check_text(key, value, why) || check_value(k, value, why) || check_trash_dir(key, value, why) ||
-                   check_together(v, key, value, why) || check_built(v, key, value, why)
+                   check_set(v, key, value, why) || check_together(v, key, value, why) ||
+                   check_built(v, key, value, why)
                ? why->err
                : 0;
 }
