@@ -13,6 +13,7 @@
 # FEATURES is `plain` (nothing above distribute), `utime` (consistent time stamps), or `default` (the default of a volume: those
 # and four performance layers). A mount without them does not see that one with them has changed a file: its times stay.
 # volfile_shard, if not empty: new files are kept in blocks of this size.
+# volfile_dispersed, if not empty: a further option of cluster/disperse, `KEY VALUE`.
 # volfile_id is the volume's id; volfile_heal=heal lets the mount itself heal replicas; with volfile_arbiter=yes the last of each three
 # replicas is an arbiter (its brick has BRICK_IS_ARBITER=yes).
 # BRICK_SERVER_OPTIONS, BRICK_POSIX_OPTIONS: further lines for these two layers, `option KEY VALUE`. BRICK_IS_DISPERSED, if not empty:
@@ -138,6 +139,7 @@ volfile_disperse() {
     shift 4
     local -a options=("redundancy $redundancy")
     [[ $kind == shd ]] && options+=("iam-self-heal-daemon yes" "self-heal-daemon enable" "heal-timeout 60")
+    [[ -z ${volfile_dispersed:-} ]] || options+=("$volfile_dispersed")
     volfile_layer "$name" cluster/disperse "$*" "${options[@]}"
     volfile_tops+=("$name")
 }
