@@ -55,17 +55,19 @@ ec_flush_go(struct ec_op *op)
         ec_send_flush(op, 0);
         return;
     }
-    int err = ec_join(op, op->inode, &u, NEEDS_LOCK);
+    int err = ec_join(op, op->inode, &u, S_ISREG(inode_type(op->inode)) ? NEEDS_INFO : NEEDS_LOCK);
     if (err) {
         ec_send_flush(op, err);
         return;
     }
-    if (is_flush_of_mount(op)) {
+    struct ec_hold *h = ec_hold_of(op->d, op->inode);
+    int lost = ec_take_lost_err(op->d, op->inode);
+    if (is_flush_of_mount(op) && !lost) {
         ec_leave_flushed(op, op->inode, &u);
         return;
     }
-    struct ec_hold *h = ec_hold_of(op->d, op->inode);
-    ec_send_flush(op, ec_hold_write_back(op, h));
+    err = ec_hold_write_back(op, h);
+    ec_send_flush(op, lost ? lost : err);
     ec_hurry(h);
     ec_leave(op, op->inode, &u);
 }
@@ -84,7 +86,9 @@ ec_fsync_go(struct ec_op *op)
         return;
     }
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
-    err = ec_hold_write_back(op, h);
+    err = ec_take_lost_err(op->d, op->inode);
+    if (!err)
+        err = ec_hold_write_back(op, h);
     if (!err)
         err = ec_ask(&f, op, ec_good(h), ec_fork, NULL);
     if (!err) {

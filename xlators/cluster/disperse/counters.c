@@ -85,7 +85,7 @@ mend_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
     if (!stk)
         return NULL;
     stk->caller.uid = stk->caller.gid = 0;
-    stk->call.offset = fragment_length(op->d, h->stored_size);
+    stk->call.offset = fragment_length(op->d, h->size);
     return stk;
 }
 
@@ -97,16 +97,16 @@ mend_lengths(struct ec_op *op, struct ec_hold *h)
 {
     struct fan f;
 
-    if (!S_ISREG(h->inode->type) || h->length <= fragment_length(op->d, h->stored_size))
+    if (!S_ISREG(h->inode->type) || h->length <= fragment_length(op->d, h->size))
         return 0;
     log_event(LOG_INFO, op->d->xl, "disperse-length-mended",
               "%s: a client died before it recorded a new size: cut to %llu bytes", GFID(&h->inode->gfid),
-              (unsigned long long)h->stored_size);
+              (unsigned long long)h->size);
     if (ec_ask(&f, op, ec_good(h), mend_make, h))
         return -ENOMEM;
     ec_blame(h, f.sent & ~fan_done(&f));
     fan_end(&f);
-    h->length = fragment_length(op->d, h->stored_size);
+    h->length = fragment_length(op->d, h->size);
     h->has_rest = true;
     return 0;
 }
@@ -166,6 +166,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     h->stored_size = h->size = h->sure_size = size[0];
     (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
     h->length = length > 0 ? (uint64_t)length : 0;
+    ec_settle_size(h);
     ec_blame(h, f->sent & ~good);
     return 0;
 }

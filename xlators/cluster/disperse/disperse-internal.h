@@ -7,6 +7,7 @@
  *   fan.c          calls of an operation to its children (xlators/cluster/fan.h), the reply to the caller
  *   answers.c      comparing and joining the replies of children
  *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second
+ *   debt.c         a size that the bricks lack, after the bricks were lost
  *   counters.c     versions, sizes and dirty counters on the bricks, before and after operations
  *   write.c        write, truncate, fallocate, discard      read.c       read, seek
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
@@ -272,6 +273,11 @@ struct ec_inode {
     pthread_mutex_t lock;
     struct disperse *d;
     struct ec_hold hold;
+    /* A hold has ended without recording the size, because the bricks were lost: the size that acknowledged
+     * writes gave the file, and that of the bricks before */
+    bool owes_size, has_debt_job;
+    uint64_t owed_size, owed_base;
+    int lost_err; /* -errno: the size could not be recorded later; for the next FSYNC or FLUSH */
     bool has_version[2]; /* the version, data and metadata, of K children at least is not 0 */
     atomic_bool is_in_heal; /* a background heal runs */
 };
@@ -323,6 +329,16 @@ void ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *doma
 /* Takes the locks that are free. Returns the locked children. */
 child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain,
                        const uint8_t owner[8], child_set on);
+
+/* ---- debt.c ---------------------------------------------------------------------------------- */
+
+/* Notes that the hold ends without its size on the bricks. */
+void ec_note_debt(struct ec_hold *h);
+/* Returns an error of earlier writes that no call has reported yet, or 0. */
+int ec_take_lost_err(struct disperse *d, struct inode *inode);
+/* Under a hold that has just learnt the size: goes on with the size that an earlier hold owes, if the bricks
+ * are as that hold has left them. */
+void ec_settle_size(struct ec_hold *h);
 
 /* ---- counters.c ------------------------------------------------------------------------------ */
 

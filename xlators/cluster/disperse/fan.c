@@ -132,7 +132,10 @@ ec_run_call(void *arg)
     struct ec_op op = {0};
 
     ec_op_begin(&op, stk->xl->private, stk);
-    if (children_count(atomic_load(&op.d->up)) < op.d->data)
+    bool is_local = op.fop == FOP_flush && stk->call.hint.kind == HINT_FLUSH_OF_MOUNT && op.inode &&
+                    !ec_is_unwritten(op.d, op.inode);
+
+    if (children_count(atomic_load(&op.d->up)) < op.d->data && !is_local)
         ec_fail(&op, -ENOTCONN);
     else
         start_functions[op.fop](&op);

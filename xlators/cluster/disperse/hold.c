@@ -51,6 +51,9 @@
  *                                         (mend_lengths()), because stock's daemon heals no such file, and
  *                                         writes zeros behind it before an extension shows these bytes
  *                                         (write.c); so does Kiln's heal
+ *      all children, after an extending   as after the mount's death; but this mount keeps the size, and the
+ *      write, before its size is written  next hold goes on with it and records it, if no other client has
+ *                                         changed size or fragments; else FSYNC or FLUSH fail once
  *      a child, during a write            the caller gets the reply after the other children have the next
  *                                         version (ec_record()); dirty stays, so the daemon finds the file
  *      a child and the mount, during a    as the mount's death during a write
@@ -378,8 +381,9 @@ ec_is_unwritten(struct disperse *d, struct inode *inode)
         return false;
     pthread_mutex_lock(&ei->lock);
     struct ec_hold *h = &ei->hold;
+    is = ei->owes_size || ei->lost_err;
     if (h->state != EC_FREE)
-        is = h->size != h->stored_size || h->is_unraised[0] || h->is_unraised[1] || h->is_dirty[0] ||
+        is |= h->size != h->stored_size || h->is_unraised[0] || h->is_unraised[1] || h->is_dirty[0] ||
              h->state != EC_HELD || !cds_list_empty(&h->users);
     pthread_mutex_unlock(&ei->lock);
     return is;
@@ -652,6 +656,8 @@ ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
     struct ec_op op = {.d = h->ei->d, .inode = h->inode, .caller = h->caller};
     int err = ec_write_back_last(&op, h);
 
+    if (err)
+        ec_note_debt(h);
     if (flush)
         ec_finish(flush, err);
     if (err)
@@ -733,7 +739,8 @@ ec_size_held(struct disperse *d, struct inode *inode, uint64_t *out)
     pthread_mutex_lock(&ei->lock);
     const struct ec_hold *h = &ei->hold;
     is_held = (h->state == EC_HELD || h->state == EC_ENDING) && h->has_info && S_ISREG(inode->type);
-    *out = h->size;
+    *out = is_held ? h->size : ei->owed_size;
+    is_held |= ei->owes_size;
     pthread_mutex_unlock(&ei->lock);
     return is_held;
 }

@@ -8,6 +8,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/codec.h \
 	xlators/cluster/disperse/codec-kernel.h \
 	xlators/cluster/disperse/counters.c \
+	xlators/cluster/disperse/debt.c \
 	xlators/cluster/disperse/crawl.c \
 	xlators/cluster/disperse/crawl-tree.c \
 	xlators/cluster/disperse/crawl.h \

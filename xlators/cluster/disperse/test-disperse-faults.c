@@ -670,6 +670,49 @@ START_TEST(a_synchronous_write_has_its_size_on_the_bricks)
 }
 END_TEST
 
+/* ---- lost bricks ----------------------------------------------------------------------------- */
+
+/* All children restart before the size of an extension is on their disks; then the program pauses, closes,
+ * asks for the size, or writes on. */
+enum { THEN_PAUSES, THEN_CLOSES, THEN_ASKS, THEN_WRITES, THEN_EXTENDS, AFTER_RESTARTS };
+
+START_TEST(an_extension_outlives_a_restart_of_all_children)
+{
+    struct contents after;
+
+    findings = 0;
+    for (unsigned n = 0; n < AFTER_RESTARTS; n++) {
+        snprintf(run_text, sizeof run_text, "way %u after the restart", n);
+        file_make(false);
+        after = before;
+        must(change_end(&after) >= 0);
+        for (unsigned i = 0; i < CHILDREN; i++)
+            scene_child_down(i);
+        scene_run(2000);
+        for (unsigned i = 0; i < CHILDREN; i++)
+            scene_child_up(i);
+        if (n == THEN_CLOSES && scene_call(FOP_flush, fill_close, 0) != 0)
+            finding_add("the file cannot be closed");
+        if (n == THEN_ASKS && (scene_call(FOP_stat, fill_file, 0) != 0 || scene.stat.size != after.len))
+            finding_add("the size is %llu", (unsigned long long)scene.stat.size);
+        if (n == THEN_WRITES && change_part(&after) < 0)
+            finding_add("a write fails");
+        if (n == THEN_EXTENDS && change_bytes(&after, 2400, 50, 'i') < 0)
+            finding_add("an extension fails");
+        scene_run(n == THEN_CLOSES ? 0 : 3000);
+        scene.is_cut = true;
+        scene_end();
+        set_begin(false);
+        (void)scene_call(FOP_readv, fill_read, 0);
+        if (!reads(&after))
+            finding_add("the file has %u bytes of %zu, or others", scene.text_len, after.len);
+        scene_run(5000);
+        scene_end();
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -688,6 +731,7 @@ test_suite(void)
     tcase_add_test(t, a_child_that_refuses_its_heal_stays_marked);
     tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);
     tcase_add_test(t, a_synchronous_write_has_its_size_on_the_bricks);
+    tcase_add_test(t, an_extension_outlives_a_restart_of_all_children);
     suite_add_tcase(s, t);
     return s;
 }
