@@ -324,7 +324,7 @@ static const struct fragment_lock {
     {"v-disperse-12", FLOCK_WRITE, 0, false, true}, {"v-disperse-0", FLOCK_WRITE, 0, true, false},
     {"v-disperse-0", FLOCK_WRITE, 9, false, false}, {"v-disperse-0", FLOCK_READ, 0, false, false},
     {"v-disperse-", FLOCK_WRITE, 0, false, false},  {"v-disperse-0:self-heal", FLOCK_WRITE, 0, false, false},
-    {"-disperse-1", FLOCK_WRITE, 0, false, false},  {"w-disperse-0-replicate-0", FLOCK_WRITE, 0},
+    {"-disperse-1", FLOCK_WRITE, 0, false, false},  {"v-disperse-0-replica", FLOCK_WRITE, 0, false, false},
 };
 
 START_TEST(a_client_lost_with_a_lock_of_disperse_leaves_a_note)
