@@ -4,8 +4,9 @@
 # A mount of two replicas is removed by umount -l, fusermount3 -u, fusermount3 -uz or SIGTERM while the bricks are
 # stopped and an application has written data that only the mount has (write-behind) or only the kernel has (a shared
 # memory map). When the bricks continue, either both of them get all of the data, or fsync, msync or close fails. If
-# the bricks die instead, these calls fail. The mount leaves no process and no mount each time.
-# Covers: xlators/performance/write-behind/queue.c, xlators/mount/fuse/fuse.c, mount/mount.c
+# the bricks die instead, these calls fail. The mount leaves no process and no mount each time. A process that sees late
+# that its mount point was unmounted leaves the mount alone that another process has made there meanwhile.
+# Covers: xlators/performance/write-behind/queue.c, xlators/mount/fuse/fuse.c, xlators/mount/fuse/mounted-as.c, mount/mount.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
 
@@ -166,3 +167,18 @@ for way in umount-l SIGTERM; do
     t_here "$way, dead bricks: the process ends with status 0" ends_well
     daemon_start "$daemon"
 done
+
+mnt=$T/late
+mount_kiln v "$mnt"
+late=${mount_pid[$mnt]}
+kill -STOP "$late"
+wait_for 60 "the process to stand still" all_stopped "$late"
+device=$(awk -v at="$mnt" '$5 == at { print $3 }' /proc/self/mountinfo)
+t "the mount point is unmounted" python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).umount2(sys.argv[1].encode(), 0))' "$mnt"
+unset "mount_pid[$mnt]"
+mount_kiln v "$mnt"
+diag "the kernel gives the number of the file system again: $device, $(awk -v at="$mnt" '$5 == at { print $3 }' /proc/self/mountinfo)"
+kill -CONT "$late"
+wait_for 60 "the end of the first process" process_gone "$late"
+t "a process that ends late leaves the next mount alone" mount_is_listed "$mnt"
+t_here "the next mount is unmounted" mount_end "$mnt"

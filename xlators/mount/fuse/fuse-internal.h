@@ -61,6 +61,17 @@ struct fuse_conf {
 enum { FUSE_IS_MOUNTED = 1, FUSE_HAS_NEWS = 2, FUSE_READY = 3 };
 enum { DIRECT_IO_AUTO, DIRECT_IO_ENABLE, DIRECT_IO_DISABLE };
 
+/* The file system at a mount point (mounted-as.c). */
+struct mounted_as {
+    dev_t device;
+    uint64_t id; /* of the mount, never given again; 0: the kernel does not tell */
+};
+/* Returns the file system at the path, without asking its server. */
+struct mounted_as mounted_as_now(const char *path);
+/* Returns whether this file system, whose connection has ended, is still mounted at the path. May take a
+ * second before Linux 6.8. */
+bool mounted_as_still(const char *path, const struct mounted_as *as);
+
 /* A mount point. The mount point stays while the graph below changes (switch.c), so tasks, nodes and open
  * files are accounted to the mount, not to a graph. */
 struct fuse_mount {
@@ -85,7 +96,7 @@ struct fuse_mount {
     char init[256];
     struct saving *_Atomic saving;   /* saved.c: while a newer program is about to run */
     struct restored *restored; /* saved.c: the numbers that an earlier program has given; NULL: none */
-    dev_t mounted_as;       /* number of the file system; written before other threads see the mount */
+    struct mounted_as mounted_as; /* written before other threads see the mount */
     struct inode *root;     /* a reference */
     _Atomic double attr_timeout_s; /* a new volfile may change the value */
     double entry_timeout_s, negative_timeout_s;

@@ -316,18 +316,6 @@ device_ready(struct event_source *src, uint32_t events)
 
 /* ---- mounting -------------------------------------------------------------------------------- */
 
-/* Returns the number of the file system at the path, or 0 if unknown. The file system is not queried,
- * because its server may be dead. */
-static dev_t
-device_at(const char *path)
-{
-    struct statx stx;
-
-    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &stx) < 0)
-        return 0;
-    return makedev(stx.stx_dev_major, stx.stx_dev_minor);
-}
-
 /* Gives libfuse the device before the mount, because processes would hang at a mount point whose device has
  * no reader. Returns the descriptor, which fuse_session_destroy() closes, or -errno. */
 static int
@@ -379,8 +367,9 @@ mount_at_mountpoint(struct fuse_mount *m)
         return err;
     }
     atomic_store(&m->is_mounted, true);
-    if (!m->restored)
-        m->mounted_as = device_at(conf->mountpoint);
+    struct mounted_as as = mounted_as_now(conf->mountpoint);
+    if (!m->restored || as.device == m->mounted_as.device)
+        m->mounted_as = as;
     m->device = (struct event_source){.fd = fd, .fn = device_ready};
     return 0;
 }
@@ -500,7 +489,7 @@ fuse_event(struct xlator *xl, const struct layer_event *e)
 static bool
 is_still_there(const struct fuse_mount *m)
 {
-    return !atomic_load(&m->has_ended) || device_at(fuse_conf(m)->mountpoint) == m->mounted_as;
+    return !atomic_load(&m->has_ended) || mounted_as_still(fuse_conf(m)->mountpoint, &m->mounted_as);
 }
 
 void

@@ -14,6 +14,7 @@ libkiln_fuse_a_SOURCES = \
 	xlators/mount/fuse/groups.c \
 	xlators/mount/fuse/lock.c \
 	xlators/mount/fuse/meta.c \
+	xlators/mount/fuse/mounted-as.c \
 	xlators/mount/fuse/news.c \
 	xlators/mount/fuse/node.c \
 	xlators/mount/fuse/privs.c \

@@ -433,7 +433,7 @@ fuse_save(struct graph *g, struct parcel *to)
     struct save_nodes s = {.m = m};
 
     parcel_put_u32(to, (uint32_t)m->device.fd);
-    parcel_put_u64(to, m->mounted_as);
+    parcel_put_u64(to, m->mounted_as.device);
     parcel_put_bytes(to, m->init, m->init_bytes);
     inode_table_each(g->inodes, m->xl, fuse_save_node, &s);
     parcel_put_u32(to, s.node_count);
@@ -627,7 +627,7 @@ fuse_restore(struct graph *g, struct parcel *from)
     }
     m->restored = r;
     r->device = (int)parcel_get_u32(from);
-    m->mounted_as = parcel_get_u64(from);
+    m->mounted_as.device = parcel_get_u64(from);
     const void *init = parcel_get_bytes(from, &bytes);
 
     if (from->is_broken || bytes > sizeof m->init)
