@@ -216,10 +216,14 @@ START_TEST(options_of_dispersed_sets_are_checked_against_the_bricks)
         {"disperse.ec-read-mask", "0:1:2:2", -EINVAL},
         {"disperse.ec-read-mask", "0:1:2:6", -EINVAL},
         {"disperse.ec-read-mask", "none", -EINVAL},
+        {"disperse.read-policy", "round-robin", 0},
+        {"disperse.read-policy", "random", -EINVAL},
+        {"disperse.stripe-cache", "11", -EINVAL},
     };
     struct volume *v = volume_of_bricks(12);
 
     ck_assert_int_eq(volume_option_check(v, "disperse.quorum-count", "4", &why), -EINVAL);
+    ck_assert_int_eq(volume_option_check(v, "disperse.eager-lock", "on", &why), -EINVAL);
     ck_assert_int_eq(volume_option_check(v, "disperse.ec-read-mask", "0:1:2:3", &why), -EINVAL);
     v->replica = 6; /* two sets of 4+2 */
     v->redundancy = 2;

@@ -12,6 +12,7 @@
 
 static const char *const quorum_types[] = {"none", "auto", "fixed", NULL};
 static const char *const throttles[] = {"lazy", "normal", "aggressive", NULL};
+static const char *const read_policies[] = {"round-robin", "gfid-hash", NULL};
 static const char *const favorite_policies[] = {"none", "ctime", "mtime", "size", "majority", NULL};
 static const char *const heal_algorithms[] = {"diff", "full", NULL};
 static const char *const locking_schemes[] = {"full", "granular", NULL};
@@ -233,6 +234,16 @@ static const struct volume_key table[] = {
     /* cluster/disperse; check_set() has the bounds, which each volume has for itself */
     {"disperse.quorum-count", EC, KEPT, INT("quorum-count", "0", 0, FAN_CHILDREN_MAX)},
     {"disperse.ec-read-mask", EC, KEPT, STR("ec-read-mask", NULL)},
+    {"disperse.eager-lock", EC, KEPT, BOOL("eager-lock", "on")},
+    {"disperse.eager-lock-timeout", EC, KEPT, INT("eager-lock-timeout", "1", 1, 60)},
+    {"disperse.other-eager-lock", EC, KEPT, BOOL("other-eager-lock", "on")},
+    {"disperse.other-eager-lock-timeout", EC, KEPT, INT("other-eager-lock-timeout", "1", 1, 60)},
+    {"disperse.background-heals", EC, KEPT, INT("background-heals", "8", 0, 256)},
+    {"disperse.self-heal-window-size", EC, KEPT, INT("self-heal-window-size", "32", 1, 1024)},
+    {"disperse.read-policy", EC, KEPT, ENUM("read-policy", "gfid-hash", read_policies)},
+    {"disperse.optimistic-change-log", EC, KEPT, BOOL("optimistic-change-log", "on")},
+    {"disperse.parallel-writes", EC, KEPT, BOOL("parallel-writes", "on")},
+    {"disperse.stripe-cache", EC, KEPT, INT("stripe-cache", "4", 0, 10)},
     /* cluster/distribute */
     {"cluster.lock-migration", DHT, WRITTEN, BOOL("lock-migration", "off")},
     {"cluster.force-migration", DHT, WRITTEN, BOOL("force-migration", "off")},

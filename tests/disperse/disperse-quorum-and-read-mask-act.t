@@ -6,7 +6,7 @@
 # heal then. A change that one brick of the quorum refuses fails with EIO, and stays; kiln-heal completes it. READs go to
 # the bricks of the mask; where these are too few the stock client fails with EIO, and kiln-mount reads from others. New
 # values act at once, bad values are refused at the mount, and keep the value of before in a running mount.
-# `kiln volume set` checks both.
+# `kiln volume set` checks both, and the other options of dispersed sets reach mounts, too.
 # Covers: xlators/cluster/disperse/child-options.c, xlators/cluster/disperse/read.c, volumes/volume-options.c
 
 . "$(dirname "$0")/../lib/kiln.sh"
@@ -227,7 +227,7 @@ volume_stop v
 
 # ---- kiln volume set -------------------------------------------------------------------------
 
-mkdir -p "$T/b" "$T/d"
+mkdir -p "$T/b" "$T/d" "$T/dumps"
 front_start
 kiln volume create d disperse 3 redundancy 1 "$T"/b/{1,2,3} >/dev/null
 kiln volume create r replica 3 "$T"/b/{4,5,6} >/dev/null
@@ -238,7 +238,7 @@ t "kiln volume set refuses the options for a replicated volume" fails_with "volu
 kiln volume set d disperse.quorum-count 3 disperse.ec-read-mask 0:2 >/dev/null
 is "$(kiln volume get d disperse.quorum-count | grep -o '3$')" 3 "kiln volume get shows the quorum"
 kiln volume start d >/dev/null
-"$KILN_MOUNT" --hard=0 -l "$T/log/kiln-mount-d.log" localhost:/d "$T/d"
+"$KILN_MOUNT" --hard=0 --statedump-dir "$T/dumps" -l "$T/log/kiln-mount-d.log" localhost:/d "$T/d"
 t "a file is made with all bricks" touch "$T/d/file"
 sleep 2
 kiln volume reset-brick d "$T/b/3" start >/dev/null
@@ -248,6 +248,11 @@ kiln volume set d disperse.quorum-count 2 >/dev/null
 t "a smaller quorum reaches the mount" wait_for 60 "the option" touch "$T/d/two"
 kiln volume set d disperse.quorum-count 3 >/dev/null
 t "a larger quorum reaches the mount" wait_for 60 "the option" is_refused
+kiln volume set d disperse.read-policy round-robin disperse.stripe-cache 8 disperse.parallel-writes off disperse.background-heals 2 \
+    disperse.self-heal-window-size 4 disperse.eager-lock-timeout 2 disperse.other-eager-lock off disperse.optimistic-change-log off >/dev/null
+dump_has() { grep -qx "$1" "$(dump_take "$(pgrep -f "^$KILN_MOUNT .*localhost:/d")" "$T/dumps")"; }
+t "the read policy reaches the mount" wait_for 60 "the option" dump_has read-policy=round-robin
+t "the stripe cache reaches the mount" dump_has stripe-cache=8
 kiln volume reset d disperse.quorum-count >/dev/null
 t "a reset reaches the mount" wait_for 60 "the option" touch "$T/d/reset"
 umount "$T/d"
