@@ -146,6 +146,18 @@ answers_winner(const struct fan *f, bool compares_modes, int *ret)
     return best;
 }
 
+/* Returns whether children were lost during the call, and fewer than K are left. A layer above may then make
+ * the call again when they are back. */
+static bool
+are_lost(const struct ec_op *op, const struct fan *f)
+{
+    child_set lost = 0;
+
+    for_each_child (i, f->sent)
+        lost |= f->ret[i] == -ENOTCONN ? CHILD(i) : 0;
+    return lost && children_count(atomic_load(&op->d->up) & ~lost) < op->d->data;
+}
+
 child_set
 answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, int *ret)
 {
@@ -154,7 +166,8 @@ answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, 
     /* children that succeeded, but whose reply was lost for lack of memory, count too */
     if (best && children_count(best | (*ret >= 0 ? f->unread : 0)) >= op->d->data)
         return best;
-    *ret = fan_is_short(f) ? -ENOMEM : children_count(f->sent) < op->d->data ? -ENOTCONN : -EIO;
+    bool is_away = children_count(f->sent) < op->d->data || are_lost(op, f);
+    *ret = fan_is_short(f) ? -ENOMEM : is_away ? -ENOTCONN : -EIO;
     return 0;
 }
 
@@ -186,7 +199,7 @@ answers_too_few(const struct ec_op *op, const struct fan *f)
         if (f->ret[i] == -ENOSPC || f->ret[i] == -EDQUOT)
             why = f->ret[i];
     }
-    return why;
+    return why == -EIO && are_lost(op, f) ? -ENOTCONN : why;
 }
 
 bool

@@ -352,16 +352,18 @@ send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
     if (ec_is_zero(x))
         return 0;
     if (children_count(good) < op->d->data)
-        return -EIO; /* no group of K would have the new values */
+        /* no group of K would have the new values */
+        return children_count(atomic_load(&op->d->up)) < op->d->data ? -ENOTCONN : -EIO;
     ec_insist(&f, op, good, delta_make, x);
     child_set done = fan_done(&f);
     x->is_removed = ec_is_gone(op->d, &f);
+    int too_few = answers_too_few(op, &f);
     fan_end(&f);
     if (x->is_removed)
         return 0; /* no counter is left to record, and children without the object are not behind */
     ec_blame(h, good & ~done);
     if (children_count(done) < op->d->data)
-        return -EIO;
+        return too_few;
     learn_versions(h, x->version);
     return 0;
 }

@@ -123,6 +123,7 @@ ec_settle_size(struct ec_hold *h)
     }
     uint64_t owed = ei->owed_size;
     ei->owes_size = false;
+    h->has_info = true; /* the size of the hold takes the place of the owed one without a gap */
     pthread_mutex_unlock(&ei->lock);
     if (is_lost)
         log_event(LOG_ERROR, ei->d->xl, "disperse-size-lost",

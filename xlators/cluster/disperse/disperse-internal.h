@@ -169,15 +169,16 @@ struct call_stack *ec_fd_call(const struct ec_op *op, enum fop fop, unsigned i, 
  * is empty. `*ret`: the common result or -errno; of no reply -ENOTCONN. */
 child_set answers_winner(const struct fan *f, bool compares_modes, int *ret);
 /* Judges the replies to a call that needs K equal answers: as answers_winner(), but a set of fewer than K
- * children gives -EIO, or -ENOMEM if replies were lost for lack of memory. */
+ * children gives -EIO; -ENOMEM if replies were lost for lack of memory; -ENOTCONN if children were lost
+ * meanwhile, and fewer than K are left. */
 child_set answers_judge(const struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
 /* The same for a change. If K children have made the change, but fewer than the operation's quorum, `*ret`
  * and the result are those of a success, so that counters and sizes follow the bricks, and ec_finish() fails
  * the caller's call. */
 child_set answers_judge_change(struct ec_op *op, const struct fan *f, bool compares_modes, int *ret);
 /* Returns the error of a call of a known object that too few children have done: -ESTALE if a child says that
- * the object has gone, because another client is removing it; -ENOSPC or -EDQUOT if a child has no room; else
- * -EIO. */
+ * the object has gone, because another client is removing it; -ENOSPC or -EDQUOT if a child has no room;
+ * -ENOTCONN if children were lost meanwhile, and fewer than K are left; else -EIO. */
 int answers_too_few(const struct ec_op *op, const struct fan *f);
 /* Copies the reply of the set's first child to the caller, with joined attributes; trusted.ec.* is hidden.
  * Sizes are still those of a brick's fragment: set them with iatt_set_size(). Returns 0 or -ENOMEM. */

@@ -713,6 +713,29 @@ START_TEST(an_extension_outlives_a_restart_of_all_children)
 }
 END_TEST
 
+/* One child is down, another one is lost while it writes: a layer above may make the call again, as it may not
+ * after EIO. */
+START_TEST(a_change_that_loses_too_many_children_is_not_connected)
+{
+    static const struct fault lost = {.child = 0, .kind = FAULT_UNANSWERED};
+    struct contents after;
+
+    for (unsigned n = 0; n < 3; n++) {
+        file_make(false);
+        after = before;
+        scene_child_down(2);
+        scene_run(0);
+        must(change_part(&after) >= 0);
+        scene_arm(&lost, 1);
+        int ret = n == 0 ? change_part(&after) : n == 1 ? change_cut(&after) : change_mode(&after);
+        ck_assert_msg(ret == -ENOTCONN, "change %u: %d", n, ret);
+        scene_arm(NULL, 0);
+        scene_run(5000);
+        scene_end();
+    }
+}
+END_TEST
+
 static Suite *
 test_suite(void)
 {
@@ -732,6 +755,7 @@ test_suite(void)
     tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);
     tcase_add_test(t, a_synchronous_write_has_its_size_on_the_bricks);
     tcase_add_test(t, an_extension_outlives_a_restart_of_all_children);
+    tcase_add_test(t, a_change_that_loses_too_many_children_is_not_connected);
     suite_add_tcase(s, t);
     return s;
 }
