@@ -36,6 +36,10 @@ for name in fds:
 EOS
 }
 
+program_ends() {
+    wait "$program" || { cat "$T/results"; return 1; }
+}
+
 front_start
 for vol in plain blocks; do
     kiln volume create "$vol" disperse 3 redundancy 1 "$T/b/$vol"{1,2,3} >/dev/null
@@ -50,7 +54,7 @@ for vol in plain blocks; do
     front_kill
     sleep 1
     front_start
-    t_here "$vol: no call of the program fails" wait "$program"
+    t_here "$vol: no call of the program fails" program_ends
     include "$vol: the files" cat "$T/results"
     umount "$T/mnt"
 done

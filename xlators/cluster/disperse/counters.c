@@ -406,11 +406,26 @@ send_deltas(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
     return err;
 }
 
+/* Returns whether fewer than K children still have the lock: the others were lost, and have dropped it even
+ * if they are back. Counters that only a part of the children gets would make K equal ones impossible. */
+static bool
+has_lost_lock(const struct ec_hold *h)
+{
+    const struct disperse *d = h->ei->d;
+    child_set kept = 0;
+
+    for_each_child (i, h->locked)
+        kept |= atomic_load(&d->lost_at[i]) <= h->generation ? CHILD(i) : 0;
+    return children_count(kept) < d->data;
+}
+
 int
 ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
 {
     struct ec_delta x = {.h = h};
 
+    if (has_lost_lock(h))
+        return -ENOTCONN; /* the next hold goes on with the size (debt.c) */
     take_deltas(h, &x, false);
     int err = send_deltas(op, h, &x);
     pthread_mutex_lock(&h->ei->lock);
@@ -486,6 +501,8 @@ ec_write_back_last(struct ec_op *op, struct ec_hold *h)
 {
     struct ec_delta x = {.h = h};
 
+    if (has_lost_lock(h))
+        return h->post_err ? h->post_err : -ENOTCONN;
     if (may_mark_last(h) && !ask_last_versions(op, h))
         return h->post_err;
     bool is_whole = ec_good(h) == op->d->all && atomic_load(&op->d->up) == op->d->all && !h->is_torn;

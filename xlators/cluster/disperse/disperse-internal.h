@@ -64,6 +64,7 @@ struct disperse {
     unsigned char config[8]; /* the value of trusted.ec.config */
     _Atomic child_set up;
     atomic_uint generation; /* incremented whenever a child comes up or goes down */
+    atomic_uint lost_at[FAN_CHILDREN_MAX]; /* the generation in which the child was lost last; 0: never */
     atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     struct read_times read_times[FAN_CHILDREN_MAX];

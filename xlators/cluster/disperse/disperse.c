@@ -90,6 +90,8 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     atomic_store(&d->up, is);
     if (was != is)
         atomic_fetch_add(&d->generation, 1);
+    for_each_child (i, was & ~is)
+        atomic_store(&d->lost_at[i], atomic_load(&d->generation));
     bool tells = ec_parent_event(d, was, is, !which, &event);
     /* a call need not wait for the return of children that refuse this client */
     if (!tells && d->has_told && could_return && children_count(d->all & ~d->refused) < d->data) {

@@ -713,8 +713,8 @@ START_TEST(an_extension_outlives_a_restart_of_all_children)
 }
 END_TEST
 
-/* One child is down, another one is lost while it writes: a layer above may make the call again, as it may not
- * after EIO. */
+/* One child is down, another one is lost while it writes: a layer above may make the call again, as it may
+ * not after EIO. */
 START_TEST(a_change_that_loses_too_many_children_is_not_connected)
 {
     static const struct fault lost = {.child = 0, .kind = FAULT_UNANSWERED};
