@@ -56,6 +56,7 @@ ask_brick(struct xlator *brick)
     stk->call.fop = FOP_getxattr;
     stk->call.loc.inode = inode_root(brick->graph->inodes);
     stk->call.name = dict_key_text(DICT_KEY_CLIENT_CALL_AGE);
+    stk->call.has_name = 1;
     if (coro_call(stk, brick) < 0 || dict_get_uint(stk->reply.dict, DICT_KEY_CLIENT_CALL_AGE, &ms))
         ms = UINT64_MAX;
     call_stack_free(stk);

@@ -638,6 +638,9 @@ call_serve(struct child_call *c)
     struct inode *inode = call->fd ? call->fd->inode : call->loc.inode;
 
     c->s = &scene.store[c->child];
+    /* stock's bricks list all xattrs then */
+    bool asks = call->fop == FOP_getxattr || call->fop == FOP_fgetxattr;
+    must(!asks || !call->name || !call->name[0] || call->has_name);
     if (index_is_asked(call))
         return index_serve(c->s, c->xl, c->stk);
     int at = inode ? store_object_of(c->s, &inode->gfid) : -1;

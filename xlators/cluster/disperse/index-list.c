@@ -42,6 +42,7 @@ ec_index_directory(const struct ec_heal *h, unsigned i)
     if (!stk)
         return NULL;
     stk->call.name = dict_key_text(DICT_KEY_XATTROP_INDEX_GFID);
+    stk->call.has_name = 1;
     if (coro_call(stk, h->op.d->xl->children[i]) >= 0 &&
         !dict_get_gfid(stk->reply.dict, DICT_KEY_XATTROP_INDEX_GFID, &a.gfid) && !gfid_is_null(&a.gfid))
         dir = inode_link(h->op.d->xl->graph->inodes, NULL, NULL, &a);

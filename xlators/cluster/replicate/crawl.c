@@ -349,6 +349,7 @@ index_directory(const struct heal *h, unsigned i, enum dict_key key)
     if (!stk)
         return NULL;
     stk->call.name = dict_key_text(key);
+    stk->call.has_name = 1;
     if (coro_call(stk, h->op.r->xl->children[i]) >= 0 && !dict_get_gfid(stk->reply.dict, key, &a.gfid) &&
         !gfid_is_null(&a.gfid))
         dir = inode_link(h->op.r->xl->graph->inodes, NULL, NULL, &a);
