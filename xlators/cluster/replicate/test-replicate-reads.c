@@ -48,7 +48,6 @@ fill_object(struct call_stack *stk)
     stk->call.size = 4096;
     stk->call.name = xattr_name ? xattr_name : "";
     stk->call.has_name = xattr_name != NULL;
-    stk->call.has_name = xattr_name != NULL;
     stk->call.volume = "above";
     stk->call.cmd = lock_command;
     stk->call.type = lock_type;
