@@ -65,6 +65,7 @@ struct disperse {
     _Atomic child_set up;
     atomic_uint generation; /* incremented whenever a child comes up or goes down */
     atomic_uint lost_at[FAN_CHILDREN_MAX]; /* the generation in which the child was lost last; 0: never */
+    _Atomic uint64_t up_ns; /* when a child has come up, the latest */
     atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     struct read_times read_times[FAN_CHILDREN_MAX];
@@ -126,6 +127,7 @@ struct ec_op {
     bool is_pinned;       /* this operation has pinned the graph, and may outlive the caller's call */
     /* quorum-count when the operation began; 0: none. An internal operation, such as a heal, has none */
     unsigned quorum;
+    bool settles;      /* the operation mends torn stripes (debt.c) */
     bool lacks_quorum; /* K children at least have made a change of this operation, but fewer than `quorum` */
     char name[FOP_NAME_MAX + 1], name2[FOP_NAME_MAX + 1];
 };
@@ -280,6 +282,7 @@ struct ec_inode {
     bool owes_size, has_debt_job;
     uint64_t owed_size, owed_base;
     int lost_err; /* -errno: the size could not be recorded later; for the next FSYNC or FLUSH */
+    struct ec_torn *torn; /* debt.c; NULL: none */
     bool has_version[2]; /* the version, data and metadata, of K children at least is not 0 */
     atomic_bool is_in_heal; /* a background heal runs */
 };
@@ -341,6 +344,17 @@ int ec_take_lost_err(struct disperse *d, struct inode *inode);
 /* Under a hold that has just learnt the size: goes on with the size that an earlier hold owes, if the bricks
  * are as that hold has left them. */
 void ec_settle_size(struct ec_hold *h);
+/* Keeps the plain bytes of `count` stripes from `first` on that some children may have not written, because
+ * they were lost meanwhile. is_done: K have written them. Without memory nothing is kept. */
+void ec_torn_keep(struct ec_hold *h, uint64_t first, uint64_t count, struct iobuf *plain, bool is_done);
+/* The hold has ended, and the versions tell which children lack its writes: forgets stripes that K have. */
+void ec_torn_end(struct ec_inode *ei);
+/* Writes the kept stripes again, under a hold of the whole file, where the fragments do not belong together.
+ * Returns 0, or -errno: they stay kept. */
+int ec_torn_settle(struct disperse *d, struct inode *inode);
+bool ec_has_torn(struct disperse *d, struct inode *inode);
+/* Forgets them. */
+void ec_torn_free(struct ec_inode *ei);
 
 /* ---- counters.c ------------------------------------------------------------------------------ */
 
@@ -396,6 +410,10 @@ int read_stripes(struct ec_op *op, struct inode *inode, child_set from, uint64_t
 
 /* ---- write.c --------------------------------------------------------------------------------- */
 
+/* Writes whole stripes, whose plain bytes are given, under a hold that the caller has joined for them. The
+ * size does not change. Returns 0 or -errno. */
+int write_stripes_again(struct ec_op *op, struct ec_hold *h, uint64_t first, uint64_t count,
+                        struct iobuf *plain);
 /* FTRUNCATE to 0 of the new fd in the reply of an OPEN with O_TRUNC. Returns 0 or -errno. */
 int write_truncate_opened(struct ec_op *op);
 

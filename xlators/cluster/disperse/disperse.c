@@ -102,6 +102,7 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     if (tells)
         xlator_tell_parent(d->xl, event);
     if (is & ~was) {
+        atomic_store(&d->up_ns, clock_mono_ns());
         ec_crawl_child_up(d);
         if (!conf->is_daemon && conf->heal_count)
             dead_changes_ask(&d->dead_changes);

@@ -7,6 +7,8 @@
  *                 right length; K are needed. All others that have the file are sinks. If no K children
  *                 agree, because a client died while it recorded a version or a size, or if fewer than K of
  *                 them have the right length, the fragments decide (heal-mend.c)
+ *                 A marked file without sinks waits until the children are up for five seconds, because a
+ *                 live client may come back and mend the file (debt.c)
  *      begin      bit 62 of the sinks' versions; the sinks' fragments are cut to the right length; unlock
  *      blocks     each under the lock: READ from all sources, compare, decode, encode, WRITE to the sinks
  *                 (heal-block.c). Between the blocks other clients change the sources, and stock clients
@@ -27,6 +29,7 @@
 #include "xlators/cluster/disperse/heal-data.h"
 
 enum { HEAL_UNIT = 128 * 1024 };
+#define GRACE_NS (UINT64_C(5) * 1000 * 1000 * 1000)
 
 static int
 cut_fragment(const struct ec_heal *h, unsigned i, uint64_t length)
@@ -97,7 +100,14 @@ whole_fragments(const struct ec_heal *h, child_set group)
     return ec_at_least(h, group, length / CODEC_CHUNK);
 }
 
-/* Returns 0, or -EIO: no K children agree. */
+/* Returns whether clients that a restart of bricks has cut off may still come back and mend files. */
+static bool
+is_in_grace(const struct disperse *d)
+{
+    return clock_mono_ns() - atomic_load(&d->up_ns) < GRACE_NS;
+}
+
+/* Returns 0, or -EIO: no K children agree; or -EAGAIN: later. */
 static int
 choose_sources(struct ec_data_heal *x)
 {
@@ -126,7 +136,7 @@ choose_sources(struct ec_data_heal *x)
         err = ec_is_marked(h, best) ? level_fragments(x, best, fragment_length(h->op.d, x->size)) : -EIO;
     x->sinks = h->has & ~x->sources;
     x->compares = ec_is_marked(h, x->sources);
-    return err;
+    return err ? err : !x->sinks && x->compares && is_in_grace(h->op.d) ? -EAGAIN : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

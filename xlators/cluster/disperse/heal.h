@@ -107,7 +107,7 @@ int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct i
 /* Returns whether another child has another object at child i's name of the object: a RENAME had that object
  * as its target. */
 bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inode *inode);
-/* What a heal compares although the counters show it as equal: */
+/* Parts of an object that a heal compares although the counters show no difference: */
 enum ec_heal_how {
     HEAL_MARKED,     /* nothing */
     HEAL_FULL,       /* attributes, and all names of a folder */

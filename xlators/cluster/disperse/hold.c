@@ -61,6 +61,8 @@
  *      the mount, after a write with a    the others have the next version since before the write
  *      child missing
  *      more than R children               the write fails; what it did stays, dirty stays
+ *      more than R children, during a     stripes that do not belong together, and a size that only the mount
+ *      write, while the mount lives       knows: the next hold of the mount mends both (debt.c)
  *      a child, so that fewer than        as a child's death during a write, but the caller gets EIO: the
  *      quorum-count made the change       others keep the change, its size and its version, and the heal
  *                                         brings the change to the child. If the mount dies, too: as a
@@ -159,6 +161,7 @@ void
 ec_inode_free(struct ec_inode *ei)
 {
     timer_stop(&ei->hold.timer);
+    ec_torn_free(ei);
     pthread_mutex_destroy(&ei->lock);
     mem_put(ei);
 }
@@ -619,8 +622,8 @@ join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned nee
 /* If no K children have the same counters, because a client died while it recorded them, the heal of a file
  * decides by the fragments; with K children, and for other objects, a raise alone is completed. Then the user
  * joins anew. */
-int
-ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
+static int
+join_or_mend(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
 {
     bool is_split = false, was_whole;
     int err = join_once(op, inode, u, needs, &is_split);
@@ -633,6 +636,23 @@ ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs
     else if (ec_mend_raise(op->d, inode))
         return err;
     return join_once(op, inode, u, needs, &is_split);
+}
+
+/* Stripes that an earlier hold has lost the bricks in are mended first. */
+int
+ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs)
+{
+    const struct ec_user as_given = *u;
+
+    for (;;) {
+        int err = op->settles ? 0 : ec_torn_settle(op->d, inode);
+
+        err = err ? err : join_or_mend(op, inode, u, needs);
+        if (err || op->settles || !ec_has_torn(op->d, inode))
+            return err;
+        ec_leave(op, inode, u);
+        *u = as_given;
+    }
 }
 
 /* ---- leaving a hold -------------------------------------------------------------------------- */
@@ -658,6 +678,8 @@ ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
 
     if (err)
         ec_note_debt(h);
+    else
+        ec_torn_end(h->ei);
     if (flush)
         ec_finish(flush, err);
     if (err)

@@ -730,9 +730,66 @@ START_TEST(a_change_that_loses_too_many_children_is_not_connected)
         int ret = n == 0 ? change_part(&after) : n == 1 ? change_cut(&after) : change_mode(&after);
         ck_assert_msg(ret == -ENOTCONN, "change %u: %d", n, ret);
         scene_arm(NULL, 0);
+        scene_child_up(0);
         scene_run(5000);
         scene_end();
     }
+}
+END_TEST
+
+/* Two of three children are lost in a write, after it or before it; then all are back. */
+static bool
+run_torn(unsigned n, unsigned way)
+{
+    struct fault f[2] = {{.child = way % 3, .at = n, .kind = way & 4 ? FAULT_UNANSWERED : FAULT_UNSENT},
+                         {.child = (way % 3 + 1) % 3,
+                          .at = n,
+                          .kind = way & 8 ? FAULT_UNANSWERED : FAULT_UNSENT}};
+    struct contents after, is;
+
+    snprintf(run_text, sizeof run_text, "two children are lost at call %u, way %u", n, way);
+    file_make(false);
+    after = before;
+    scene_arm(f, 2);
+    (void)change_part(&after);
+    bool has_struck = scene.fault[0].has_struck || scene.fault[1].has_struck;
+    scene_arm(NULL, 0);
+    scene_run(500);
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        if (!scene.is_up[i])
+            scene_child_up(i);
+    }
+    for (unsigned away = 0; away <= CHILDREN; away++) {
+        if (away < CHILDREN)
+            scene_child_down(away);
+        scene_run(0);
+        int ret = scene_call(FOP_readv, fill_read, 3000);
+        is = before;
+        if (scene.text_len > 1000 && scene.text[1000] == after.bytes[1000])
+            memcpy(is.bytes, after.bytes, 1024);
+        if (scene.text_len > 1100 && scene.text[1100] == after.bytes[1100])
+            memcpy(is.bytes + 1024, after.bytes + 1024, before.len - 1024);
+        if (ret < 0 ? away == CHILDREN : !reads(&is)) /* one child away and one behind are too many */
+            finding_add("%d, or other bytes than those before or after the write, %u away", ret, away);
+        if (away < CHILDREN)
+            scene_child_up(away);
+        (void)scene_call(FOP_readv, fill_read, 3000); /* mends before a healer comes */
+        heal_file();
+    }
+    scene_end();
+    return has_struck;
+}
+
+START_TEST(a_write_that_loses_the_children_keeps_the_bytes_beside_it)
+{
+    findings = 0;
+    for (unsigned way = 0; way < 16; way++) {
+        if (way % 4 == 3)
+            continue;
+        for (unsigned n = 0; run_torn(n, way); n++)
+            ;
+    }
+    ck_assert_msg(findings == 0, "%u findings", findings);
 }
 END_TEST
 
@@ -756,6 +813,7 @@ test_suite(void)
     tcase_add_test(t, a_synchronous_write_has_its_size_on_the_bricks);
     tcase_add_test(t, an_extension_outlives_a_restart_of_all_children);
     tcase_add_test(t, a_change_that_loses_too_many_children_is_not_connected);
+    tcase_add_test(t, a_write_that_loses_the_children_keeps_the_bytes_beside_it);
     suite_add_tcase(s, t);
     return s;
 }

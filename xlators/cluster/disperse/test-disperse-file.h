@@ -223,11 +223,15 @@ heal_go(void *inode)
     (void)ec_heal_object(scene.graph->top->children[0]->private, inode, HEAL_MARKED, &was_whole);
 }
 
-/* Heals the file as the self-heal daemon heals an object of its list. */
+/* Heals the file as the self-heal daemon heals an object of its list, when cut off clients had the time to
+ * return. */
 static inline void
 heal_file(void)
 {
+    struct disperse *d = scene.graph->top->children[0]->private;
     struct inode *inode = file_inode();
+
+    atomic_store(&d->up_ns, clock_mono_ns() - UINT64_C(6) * 1000 * 1000 * 1000);
 
     must(coro_run(heal_go, inode) == 0);
     scene_run(3000);

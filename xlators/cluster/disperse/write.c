@@ -204,7 +204,12 @@ send_fragments(struct ec_op *op, struct stripe_write *w)
     if (ret >= 0 && !w->is_internal)
         ret = answers_take(op, &f, good) ? -ENOMEM : ret;
     ec_record(op, w->inode, COUNTS_DATA, f.sent & ~f.unread, good, ret >= 0);
+    bool is_any_lost = false;
+    for_each_child (i, f.sent)
+        is_any_lost |= f.ret[i] == -ENOTCONN;
     fan_end(&f);
+    if (!op->settles && is_any_lost)
+        ec_torn_keep(w->h, w->first, w->count, w->plain, ret >= 0);
     if (ret < 0 || (size_t)ret != w->fragment_bytes) {
         stripes_drop(w->h, w->first, w->first + w->count - 1);
     } else {
@@ -239,6 +244,26 @@ write_range(struct ec_op *op, struct stripe_write *w)
     iobuf_unref(w->plain);
     iobuf_unref(w->fragments);
     return ret;
+}
+
+int
+write_stripes_again(struct ec_op *op, struct ec_hold *h, uint64_t first, uint64_t count, struct iobuf *plain)
+{
+    struct disperse *d = op->d;
+    struct stripe_write w = {.h = h,
+                             .inode = op->inode,
+                             .offset = first * d->stripe,
+                             .size = count * d->stripe,
+                             .is_internal = true,
+                             .first = first,
+                             .count = count,
+                             .plain = plain,
+                             .fragments = iobuf_get(count * CODEC_CHUNK * d->count),
+                             .fragment_bytes = count * CODEC_CHUNK};
+    int64_t ret = w.fragments ? send_fragments(op, &w) : -ENOMEM;
+
+    iobuf_unref(w.fragments);
+    return ret < 0 ? (int)ret : (uint64_t)ret < w.size ? -EIO : 0;
 }
 
 /* Writes zeros, as part of another change. */
