@@ -111,6 +111,9 @@ echo both >"$mnt/split"
 marks_are_settled() {
     ! python3 "$(dirname "$0")/replica_work.py" marks "$1" | grep -q dirty
 }
+for brick in "${bricks[@]}"; do # else a killed brick keeps the mark of the first write
+    wait_for 240 "its marks" marks_are_settled "$brick"
+done
 daemon_kill "$(daemon_of 1)"
 wait_for 240 "one child" children_up 1
 t "with one of two bricks down a file is written" bash -c "echo first >'$mnt/split'"
