@@ -19,10 +19,8 @@ volume_split=brick
 # DOMAIN changes|holds|unlocks|removes NAME...: as a disperse client locks the objects on all bricks, and ends the connections:
 # after changes on the last brick alone, without a change, after the unlock, or after the removal on all bricks.
 half_a_change() {
-    local at=() brick
-    for brick in "${bricks[@]}"; do
-        at+=("${daemon_port[${brick_daemon[$brick]}]}:$brick")
-    done
+    local at
+    mapfile -t at < <(bricks_at "${bricks[@]}")
     PYTHONPATH=$tests_dir/wire python3 -B - "${at[*]}" "$@" <<'EOF'
 import os, sys, uuid
 from kilnwire import Peer, Raw, d_bytes, d_gfid, opaque, u32, u64

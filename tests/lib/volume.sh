@@ -20,6 +20,7 @@
 #
 #   daemon_start NAME | daemon_kill NAME (-9) | daemon_stop NAME       one daemon; NAME from ${brick_daemon[PATH]}
 #   daemon_of N                     prints the daemon of ${bricks[N]}, an array of the script
+#   bricks_at PATH...               prints PORT:PATH of each brick, one a line
 #
 # LAYOUT DxR or DxK+M is that of extras/volfile.sh. BRICKD names the daemon of the bricks: `kiln`, or `stock` to prove the tests.
 # Stock runs a process for each brick. kilnd serves all bricks of a volume from one process. With volume_split=yes a process
@@ -112,6 +113,13 @@ daemon_serves() {
     local BRICK_IS_DISPERSED=
     [[ ${volume_layout[$vol]} != *+* ]] || BRICK_IS_DISPERSED=yes
     volfile_brick "$vol" "$brick" "${volume_id[$vol]}" "$port" >"${brick_volfile[$brick]}"
+}
+
+bricks_at() {
+    local brick
+    for brick in "$@"; do
+        echo "${daemon_port[${brick_daemon[$brick]}]}:$brick"
+    done
 }
 
 # The daemon's command line, one word a line, so that a test can change the words.

@@ -12,10 +12,8 @@ volume_split=brick
 
 # As replicate does: locks on all bricks, the change on brick $1 alone, and the connections end.
 half_a_change() {
-    local at=() brick
-    for brick in "${bricks[@]}"; do
-        at+=("${daemon_port[${brick_daemon[$brick]}]}:$brick")
-    done
+    local at
+    mapfile -t at < <(bricks_at "${bricks[@]}")
     PYTHONPATH=$tests_dir/wire python3 -B - "$vol-replicate-0" "$1" "${at[@]}" <<'EOF'
 import os, sys
 from kilnwire import Peer, Raw, d_bytes, opaque, u32, u64

@@ -16,10 +16,8 @@ volume_split=brick
 # FOLDER DOMAIN keeps|unlocks: locks of the folder's names on all bricks, changes on the last brick alone, and the connections
 # end.
 half_a_change() {
-    local at=() brick
-    for brick in "${bricks[@]}"; do
-        at+=("${daemon_port[${brick_daemon[$brick]}]}:$brick")
-    done
+    local at
+    mapfile -t at < <(bricks_at "${bricks[@]}")
     PYTHONPATH=$tests_dir/wire python3 -B - "$@" "${at[@]}" <<'EOF'
 import os, sys, uuid
 from kilnwire import Peer, d_gfid
@@ -53,10 +51,8 @@ EOF
 
 # FOLDER DOMAIN: keeps healers away from the folder's names until the file $T/healed exists.
 heal_elsewhere() {
-    local at=() brick
-    for brick in "${bricks[@]}"; do
-        at+=("${daemon_port[${brick_daemon[$brick]}]}:$brick")
-    done
+    local at
+    mapfile -t at < <(bricks_at "${bricks[@]}")
     rm -f "$T/healed" "$T/heals"
     PYTHONPATH=$tests_dir/wire python3 -B - "$T" "$@" "${at[@]}" <<'EOF' &
 import os, sys, time

@@ -3,11 +3,11 @@
  *
  *   codec.c        the erasure code: arithmetic only
  *   disperse.c     the translator itself: options, child up and down events
- *   child-options.c   the values of quorum-count and ec-read-mask
+ *   child-options.c  the values of quorum-count and ec-read-mask
  *   fan.c          calls of an operation to its children (xlators/cluster/fan.h), the reply to the caller
  *   answers.c      comparing and joining the replies of children
  *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second
- *   debt.c         a size that the bricks lack, after the bricks were lost
+ *   debt.c         sizes and stripes that a live mount owes the bricks, after too many bricks were lost
  *   counters.c     versions, sizes and dirty counters on the bricks, before and after operations
  *   write.c        write, truncate, fallocate, discard      read.c       read, seek
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
@@ -20,9 +20,9 @@
  * reply. `struct ec_op` lies on the coroutine's stack. A function that runs in such a coroutine is called
  * something_go(), or takes a struct ec_op.
  *
- * Threads: as in cluster/replicate. `up` and `generation` of struct disperse are atomic, its other fields
- * are under its lock; a hold is under the lock of its struct ec_inode; each child's fd in a struct ec_fd is
- * set once, by compare-and-swap. */
+ * Threads: as in cluster/replicate. Fields of struct disperse are atomic or under its lock; a hold, and the
+ * debts of a file, are under the lock of the struct ec_inode; each child's fd in a struct ec_fd is set once,
+ * by compare-and-swap. */
 #ifndef KILN_CLUSTER_DISPERSE_INTERNAL_H
 #define KILN_CLUSTER_DISPERSE_INTERNAL_H
 

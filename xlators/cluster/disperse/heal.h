@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* heal: the repair of fragments, attributes and names on children that are behind, by the protocol of stock
  * healers. heal.c has the queue of background heals and attributes, heal-data.c fragments, heal-entry.c
- * names, heal-move.c objects that were renamed, crawl.c the lists of pending objects on the bricks,
- * crawl-tree.c the whole tree.
+ * names, heal-move.c objects that were renamed, crawl.c the pending objects that the bricks list
+ * (index-list.c), crawl-tree.c the whole tree, dead-objects.c objects that a client was changing when it
+ * died.
  *
  * Every heal needs more than K children, and its first step locks the object, or a part of it, as every
  * operation does. A healer keeps other healers away by a second lock on the object, in the domain

@@ -672,6 +672,32 @@ END_TEST
 
 /* ---- lost bricks ----------------------------------------------------------------------------- */
 
+/* A mount has left fragments that are longer than the size. It may live, and come back with the size: the
+ * heal waits until the children are up for five seconds. */
+START_TEST(a_marked_file_waits_for_clients_that_may_return)
+{
+    struct contents after;
+
+    file_make(false);
+    after = before;
+    must(change_end(&after) >= 0);
+    scene.is_cut = true;
+    scene_end();
+    set_begin(false);
+    const struct stored_object *o = store_find(&scene.store[0], "/f");
+    uint64_t left = o->stat.size;
+    struct inode *inode = file_inode();
+
+    must(coro_run(heal_go, inode) == 0);
+    scene_run(1000);
+    inode_unref(inode);
+    ck_assert_uint_eq(o->stat.size, left);
+    heal_file();
+    ck_assert_uint_lt(o->stat.size, left);
+    scene_end();
+}
+END_TEST
+
 /* All children restart before the size of an extension is on their disks; then the program pauses, closes,
  * asks for the size, or writes on. */
 enum { THEN_PAUSES, THEN_CLOSES, THEN_ASKS, THEN_WRITES, THEN_EXTENDS, AFTER_RESTARTS };
@@ -713,8 +739,8 @@ START_TEST(an_extension_outlives_a_restart_of_all_children)
 }
 END_TEST
 
-/* One child is down, another one is lost while it writes: a layer above may make the call again, as it may
- * not after EIO. */
+/* One child is down, and another one is lost during a write. A layer above may repeat a call after ENOTCONN,
+ * but not after EIO. */
 START_TEST(a_change_that_loses_too_many_children_is_not_connected)
 {
     static const struct fault lost = {.child = 0, .kind = FAULT_UNANSWERED};
@@ -812,6 +838,7 @@ test_suite(void)
     tcase_add_test(t, a_mount_that_dies_loses_the_extensions_of_two_seconds_at_most);
     tcase_add_test(t, a_synchronous_write_has_its_size_on_the_bricks);
     tcase_add_test(t, an_extension_outlives_a_restart_of_all_children);
+    tcase_add_test(t, a_marked_file_waits_for_clients_that_may_return);
     tcase_add_test(t, a_change_that_loses_too_many_children_is_not_connected);
     tcase_add_test(t, a_write_that_loses_the_children_keeps_the_bytes_beside_it);
     suite_add_tcase(s, t);
