@@ -4,7 +4,8 @@
 # A mount dies in a rename that some bricks of a dispersed volume have done. 2+1: one brick, which has one of the two newest
 # fragments, because another brick was away during a write. 4+2: three bricks, so that neither name has four. The script makes the
 # rename with mounts that have one of these bricks alone. kiln-heal heals; then files and folders have the old or the new
-# name, and the newest contents.
+# name, and the newest contents. A program has the target of such a rename open. A write fails with EIO if
+# only two bricks would have its bytes, and the first of the two keeps a fragment no longer than the file is open.
 #
 # KILN_HEALER=daemon KILN_KINDS=stock: the stock daemon on stock bricks removes both names of 4+2 on all bricks.
 # Covers: xlators/cluster/disperse/heal-entry.c, xlators/cluster/disperse/heal-move.c
@@ -32,9 +33,9 @@ rename_on() {
     mount_pid[$mnt]=$! mount_vol[$mnt]=$vol mount_is_kiln[$mnt]=yes
     wait_for 60 "$mnt to be mounted" mount_is_listed "$mnt"
     wait_for 60 "$mnt to have its brick" stat "$mnt/from"
-    mv -T "$mnt/from/file" "$mnt/to/file-moved"
+    [[ ! -e $mnt/from/file ]] || mv -T "$mnt/from/file" "$mnt/to/file-moved"
     mv -T "$mnt/from/over" "$mnt/to/target"
-    mv -T "$mnt/from/folder" "$mnt/to/folder-moved"
+    [[ ! -e $mnt/from/folder ]] || mv -T "$mnt/from/folder" "$mnt/to/folder-moved"
     mount_end "$mnt"
 }
 
@@ -118,3 +119,49 @@ for kind in ${KILN_KINDS:-kiln}; do
     volume_assign "$vol" "$kind"
     half 6 5 0 1 2
 done
+
+# Writes 5 bytes by the open file 9, and prints the errno of the write or its FSYNC, or 0.
+write_open() {
+    python3 -c 'import os, sys
+try:
+    os.pwrite(9, sys.argv[1].encode(), 0)
+    os.fsync(9)
+    print(0)
+except OSError as e:
+    print(e.errno)' "$1"
+}
+
+vol=v-open mnt=$T/mnt-v-open
+volume_new "$vol" 1x2+1
+volume_assign "$vol" kiln
+volume_start "$vol"
+read -ra bricks <<<"${volume_bricks[$vol]}"
+begin 3
+mkdir "$mnt"/{from,to}
+for name in from/over to/target; do
+    content "$name" >"$mnt/$name"
+done
+exec 9<>"$mnt/to/target"
+is "$(write_open first)" 0 "$vol: a file is open and written"
+sleep 2 # until the mount has released the lock
+rename_on 0 9<&-
+is "$(write_open third)" 0 "$vol: a write succeeds where two bricks have the name"
+sleep 2
+daemon_kill "$(daemon_of 1)"
+wait_for 60 "two bricks" children_up 2
+touch "$mnt/from/marks" "$mnt/to/marks"
+is "$(write_open lost.)" 5 "$vol: a write fails with EIO where one brick has the name"
+daemon_start "$(daemon_of 1)" 9<&-
+wait_for 60 "three bricks" children_up 3
+is "$(write_open fifth)" 0 "$vol: a write succeeds when the brick is back"
+exec 9<&-
+diag "before the heal:" "$(names_left)"
+kiln_heal_start "$vol"
+t "$vol: the heal ends" wait_for 60 "empty indices" nothing_pending "${bricks[@]}"
+{ kill -TERM "$shd_pid" && wait "$shd_pid"; } 2>/dev/null || true
+shd_pid=
+diag "after the heal:" "$(names_left)"
+t "$vol: the name has the last write, or the file that replaced the other" grep -E "^(fifth|from/over)" "$mnt/to/target"
+t_here "$vol: the volume is unmounted" mount_end "$mnt"
+t "$vol: all fragments belong together" python3 "$tests_dir/disperse/disperse_work.py" fragments 1 "${bricks[@]}"
+volume_stop "$vol"

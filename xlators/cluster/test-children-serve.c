@@ -523,6 +523,8 @@ serve_xattrop(struct child_call *c, struct stored_object *o)
 
     if (dict_has(c->stk->call.xdata, DICT_KEY_GET_SIZE))
         (void)dict_set_uint(reply_xdata(c->stk), DICT_KEY_GET_SIZE, o->stat.size);
+    if (dict_has(c->stk->call.xdata, DICT_KEY_REQUEST_LINK_COUNT))
+        (void)dict_set_uint(reply_xdata(c->stk), DICT_KEY_REQUEST_LINK_COUNT, o->stat.nlink);
     dict_for_each(p, c->stk->call.dict)
     {
         const unsigned char *add = p->v.bytes;
@@ -670,7 +672,7 @@ call_serve(struct child_call *c)
     case FOP_ipc:
         return 0;
     default:
-        if (!o || (!o->stat.nlink && (!call->fd || call->fd->is_anonymous)))
+        if (!o || (!o->stat.nlink && !o->is_open && (!call->fd || call->fd->is_anonymous)))
             return inode ? -ESTALE : -EINVAL;
         return serve_by_object(c, o);
     }

@@ -47,6 +47,7 @@ struct stored_object {
     char target[STORED_TEXT_MAX]; /* of a symbolic link */
     struct stored_xattr xattr[STORED_XATTRS_MAX];
     unsigned xattr_count;
+    bool is_open; /* an fd is open: the gfid finds the object also without a name. Set by tests */
 };
 
 struct stored_name {

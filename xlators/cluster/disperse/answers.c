@@ -24,7 +24,7 @@ is_ignored_key(const struct dict_pair *p)
         "trusted.glusterfs.pathinfo", "glusterfs.pathinfo", "trusted.glusterfs.lockinfo",
         "trusted.glusterfs.node-uuid", "dht-get-iatt-in-xattr", "virt-gf-prestat", "virt-gf-poststat",
         "glusterfs.parent-entrylk", "glusterfs.posixlk-count", "link-count", "kiln.name-note",
-        "gf_get_file_block_count",
+        "gf_get_file_block_count", "gf_request_link_count",
     };
     static const char *const prefixes[] = {"trusted.glusterfs.quota.", "glusterfs.clrlk",
                                            "trusted.glusterfs.list-node", "trusted.afr."};

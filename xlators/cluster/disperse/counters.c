@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "xlators/cluster/disperse/disperse-internal.h"
 
-enum { WORD_BYTES = 8, VERSION_STEP_MAX = 1 << 24 };
+enum { WORD_BYTES = 8, VERSION_STEP_MAX = 1 << 24, NAMES_ASKED_MAX = 5, NAMES_PAUSE_MS = 100 };
 
 /* ---- XATTROP --------------------------------------------------------------------------------- */
 
@@ -53,6 +53,8 @@ ec_fill_delta(struct call_stack *stk, const struct ec_delta *x, bool is_file)
         err = add_words(d, "trusted.ec.dirty", x->dirty, 2);
     if (!err && is_file && x->asks)
         err = call_xdata(stk) ? dict_set_int(stk->call.xdata, DICT_KEY_GET_SIZE, 1) : -ENOMEM;
+    if (!err && is_file && x->asks)
+        err = dict_set_int(stk->call.xdata, DICT_KEY_REQUEST_LINK_COUNT, 1);
     return err;
 }
 
@@ -135,6 +137,23 @@ learn_versions(struct ec_hold *h, const uint64_t version[2])
     pthread_mutex_unlock(&h->ei->lock);
 }
 
+/* Returns the children on which the file has no name: such a child keeps the fragment while an fd is open.
+ * Stock bricks do not say. */
+static child_set
+children_without_name(const struct fan *f)
+{
+    child_set without = 0;
+
+    for_each_child (i, fan_done(f) & ~f->unread) {
+        int64_t links;
+
+        without |= !dict_get_int(f->stk[i]->reply.xdata, DICT_KEY_REQUEST_LINK_COUNT, &links) && !links
+                       ? CHILD(i)
+                       : 0;
+    }
+    return without;
+}
+
 /* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
 static int
 take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
@@ -167,6 +186,7 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
     h->length = length > 0 ? (uint64_t)length : 0;
     ec_settle_size(h);
+    h->nameless = children_without_name(f);
     ec_blame(h, f->sent & ~good);
     return 0;
 }
@@ -187,6 +207,50 @@ static child_set
 unrecorded_locked(const struct ec_hold *h, unsigned w)
 {
     return h->ei->d->all & ~h->good & ~h->recorded[w];
+}
+
+/* Sets *named to the good children whose fragment stays: those with a name of the file, or all if none has a
+ * name. Returns the good children. */
+static child_set
+good_with_names(struct ec_hold *h, child_set *named)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    child_set good = h->good;
+
+    *named = good & ~h->nameless ? good & ~h->nameless : good;
+    pthread_mutex_unlock(&h->ei->lock);
+    return good;
+}
+
+/* A client that removes the file's last name, or renames another object over it, is between two children for
+ * a moment. If the client has died there, a change has to fail: the children without the name drop their
+ * fragments with the last fd, and fewer than K would have the change. */
+int
+ec_wait_for_names(struct ec_op *op, struct ec_hold *h)
+{
+    child_set named, good = good_with_names(h, &named);
+
+    for (unsigned asked = 0; !ec_is_quorum(op, named) && ec_is_quorum(op, good); asked++) {
+        struct ec_delta x = {.h = h, .asks = true};
+        struct fan f;
+
+        if (asked == NAMES_ASKED_MAX) {
+            log_event(LOG_WARNING, op->d->xl, "disperse-name-too-few",
+                      "%s of %s fails with EIO: only %u bricks have a name of the file",
+                      fop_info[op->fop].name, GFID(&h->inode->gfid), children_count(named));
+            return -EIO;
+        }
+        coro_pause(NAMES_PAUSE_MS);
+        if (ec_ask(&f, op, good, delta_make, &x))
+            return -ENOMEM;
+        child_set nameless = children_without_name(&f), said = fan_done(&f) & ~f.unread;
+        fan_end(&f);
+        pthread_mutex_lock(&h->ei->lock);
+        h->nameless = (h->nameless & ~said) | nameless;
+        pthread_mutex_unlock(&h->ei->lock);
+        good = good_with_names(h, &named);
+    }
+    return 0;
 }
 
 /* Chooses the values of the XATTROP before. A question goes alone while a child is missing: the replies tell
@@ -222,6 +286,10 @@ prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
     fill_before(h, needs, &x);
     if (!x.asks && !x.has_dirty && !x.has_version)
         return 0;
+    if (!x.asks)
+        err = ec_wait_for_names(op, h); /* a change that is refused marks nothing, and raises no version */
+    if (err)
+        return err;
     if (ec_ask(&f, op, good, delta_make, &x))
         return -ENOMEM;
     if (x.asks) {

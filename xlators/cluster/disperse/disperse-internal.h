@@ -244,6 +244,7 @@ struct ec_hold {
     bool is_split;   /* the counters of no K children were equal */
     uint32_t generation; /* the layer's generation when the lock was taken */
     child_set locked, good; /* children with the lock; those that hold the newest fragments */
+    child_set nameless;     /* children whose fragment goes with the last fd (ec_wait_for_names()) */
     child_set recorded[2];  /* children whose lag is in that version of the good ones, on their disks */
     uint64_t version[2];    /* on the bricks when the lock was taken; valid with has_info */
     uint64_t stored_size, size; /* on the bricks; now */
@@ -364,6 +365,9 @@ uint64_t ec_version_step(void);
 /* Sends the XATTROP before, for an operation that has joined the hold; waits while another user sends it.
  * Returns 0 or -errno. */
 int ec_prepare(struct ec_op *op, struct ec_hold *h, unsigned needs);
+/* Waits, before a change, until enough good children have a name of the file, or none has one. Returns 0 or
+ * -errno: -EIO if a client seems to have died in the removal of the names. */
+int ec_wait_for_names(struct ec_op *op, struct ec_hold *h);
 /* Records a change of the words `needs` that K children have made (`is_done`) or refused; of the children
  * that were `sent` it, `good` are in that group. An empty `good`: no group has K children. If a child fell
  * back, its lag is written to the others before this returns. */

@@ -75,6 +75,8 @@
  *                                         the versions completes the raise (ec_mend_raise())
  *      a child, before or during the      behind; the raise is sent again to the others if it told nothing
  *      raise                              about that child
+ *      a client, while it removes a name  some children keep the file only for open fds: no change is made
+ *                                         unless K others have a name (ec_wait_for_names())
  *      a good child, while another one    fewer than K are good: EIO, and no counter but dirty has risen
  *      is stale
  *      a child, before the XATTROP after  it keeps dirty, and the old size if that changed: behind. Where no
@@ -544,6 +546,7 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     h->post_err = 0;
     h->stored_size = h->size = h->sure_size = h->length = 0;
     h->has_rest = false;
+    h->nameless = 0;
     for (unsigned w = 0; w < 2; w++) {
         h->version[w] = h->recorded[w] = 0;
         h->is_dirty[w] = h->has_changed[w] = h->is_unraised[w] = false;
@@ -613,6 +616,8 @@ join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned nee
         err = ec_prepare(op, h, needs);
     if (!err)
         err = check_good(op, h, needs);
+    if (!err && needs & (COUNTS_DATA | COUNTS_METADATA))
+        err = ec_wait_for_names(op, h);
     *is_split = err == -EIO && h->is_split;
     if (err)
         ec_leave(op, inode, u);

@@ -9,6 +9,7 @@
 
 #include "log/log.h"
 #include "xlators/cluster/disperse/test-disperse-file.h"
+#include "xlators/cluster/test-children-internal.h"
 
 /* ---- a second change, with other children away ----------------------------------------------- */
 
@@ -71,6 +72,57 @@ START_TEST(a_change_without_enough_good_children_raises_no_version)
         scene_end();
     }
     ck_assert_msg(findings == 0, "%u findings", findings);
+}
+END_TEST
+
+static void
+remove_name_on(unsigned child)
+{
+    struct stored_name *n = store_name_of(&scene.store[child], 0, "f");
+
+    if (!n)
+        return;
+    scene.store[child].object[n->object].is_open = true;
+    store_drop_name(&scene.store[child], n);
+}
+
+static void
+remove_name_later(unsigned child, struct call_stack *stk, int *ret)
+{
+    (void)ret;
+    if (child == 2 && stk->call.fop == FOP_fxattrop)
+        remove_name_on(child);
+}
+
+/* A client has died in a RENAME of another file over the open file: child 0 keeps the file only for the fd.
+ * 0: child 1 is down; 1: all children are up; 2: a living client removes the name on child after child. */
+START_TEST(a_change_needs_enough_children_with_a_name)
+{
+    struct contents after;
+
+    file_make(false);
+    after = before;
+    remove_name_on(0);
+    if (_i == 2) {
+        remove_name_on(1);
+        scene.lie = remove_name_later;
+    }
+    if (!_i)
+        scene_child_down(1);
+    scene_run(0);
+    at = 900;
+    bytes = 300;
+    fill_byte = 'b';
+    contents_write(&after, at, fill_byte, bytes);
+    ck_assert_int_eq(scene_call(FOP_writev, fill_payload, 2000), _i ? 300 : -EIO);
+    ck_assert_int_eq(scene_call(FOP_fsetattr, fill_mode, 2000), _i ? 0 : -EIO);
+    at = 0;
+    bytes = FILE_BYTES;
+    ck_assert_int_eq(scene_call(FOP_readv, fill_range, 0), FILE_BYTES);
+    ck_assert(reads(_i ? &after : &before));
+    scene_run(5000);
+    scene.lie = NULL;
+    scene_end();
 }
 END_TEST
 
@@ -695,6 +747,7 @@ test_suite(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_change_without_enough_good_children_raises_no_version, 0, 2);
+    tcase_add_loop_test(t, a_change_needs_enough_children_with_a_name, 0, 3);
     tcase_add_test(t, a_version_of_a_dead_mount_is_met_by_no_later_change);
     tcase_add_test(t, a_file_with_exactly_k_good_children_is_healed);
     tcase_add_test(t, attributes_of_exactly_k_good_children_are_healed);

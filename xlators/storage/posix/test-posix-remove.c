@@ -4,6 +4,7 @@
 
 #include "xlators/storage/posix/entry/gfid2path.h"
 #include "xlators/storage/posix/test-entry.h"
+#include "xlators/storage/posix/xattr/xattrop.h"
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
@@ -27,6 +28,23 @@ START_TEST(unlink_takes_the_handle_with_the_last_name)
 }
 END_TEST
 
+/* Returns the number of names of an open file, as an XATTROP tells clients of dispersed volumes. */
+static uint64_t
+names_of(struct fd *fd)
+{
+    struct call_stack stk;
+    uint64_t n = 99;
+
+    call_begin(&stk, FOP_fxattrop);
+    stk.call.fd = fd_ref(fd);
+    stk.call.flags = XATTROP_ADD64;
+    dict_set_int(stk.call.xdata, DICT_KEY_REQUEST_LINK_COUNT, 1);
+    ck_assert_int_eq(call_run(&stk), 0);
+    ck_assert_int_eq(dict_get_uint(stk.reply.xdata, DICT_KEY_REQUEST_LINK_COUNT, &n), 0);
+    call_stack_release(&stk);
+    return n;
+}
+
 START_TEST(unlinked_files_live_while_open)
 {
     struct inode *f = make(FOP_create, w.root, "f");
@@ -36,7 +54,9 @@ START_TEST(unlinked_files_live_while_open)
     struct call_stack stk;
 
     snprintf(kept, sizeof kept, "unlink/%s", GFID(&f->gfid));
+    ck_assert_uint_eq(names_of(fd), 1);
     ck_assert_int_eq(remove_entry(FOP_unlink, w.root, "f", 0), 0);
+    ck_assert_uint_eq(names_of(fd), 0);
     ck_assert(has_hidden(kept));
     ck_assert_int_eq(find_gfid(&f->gfid, &iatt), -ENOENT);
     call_begin(&stk, FOP_lookup);

@@ -245,7 +245,7 @@ fill_special(struct posix_fill *f, const struct dict_pair *p)
             err = fill_uint(f, p->key_id, f->iatt->size);
         break;
     case DICT_KEY_REQUEST_LINK_COUNT:
-        if (f->where != POSIX_FILL_LOOKUP)
+        if (!(f->where & (POSIX_FILL_LOOKUP | POSIX_FILL_XATTROP)))
             break;
         err = fill_need_iatt(f);
         if (err == 0)
