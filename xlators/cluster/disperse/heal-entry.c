@@ -12,7 +12,9 @@
  *                   which a brick has half made before it died, gets one and then goes.
  *                   If K children have the object under any name, a client may have died while it renamed the
  *                   object: a name of more than R children, whose removal no caller has seen, stays; from a
- *                   name of fewer children the object moves to the name that the others have (heal-move.c)
+ *                   name of fewer children the object moves to the name that the others have (heal-move.c).
+ *                   A file that K children have, but with contents of which no K belong together, goes, if
+ *                   a client has died while it removed the file
  *      end        the sinks' versions rise to that of the first look; dirty goes
  *
  * Of a large folder that a dead client leaves without a mark (dead-objects.c), only the names that some
@@ -328,6 +330,86 @@ make_objects_on(struct ec_name *n, child_set on, struct inode *inode, const stru
     return err;
 }
 
+/* ---- a file whose removal a dead client has begun -------------------------------------------- */
+
+/* Returns whether K children have the same version and size of the file's contents. */
+static bool
+has_whole_contents(const struct ec_heal *file)
+{
+    unsigned most = 0;
+
+    for_each_child (i, file->has) {
+        unsigned same = 0;
+
+        for_each_child (k, ec_copy_is_source(&file->copy[i]) ? file->has : 0)
+            same += file->copy[k].version[WORD_DATA] == file->copy[i].version[WORD_DATA] &&
+                    file->copy[k].size == file->copy[i].size;
+        most = same > most ? same : most;
+    }
+    return most >= file->op.d->data;
+}
+
+/* Looks at the children of `of`, with the lock of the file there if `locks`. Returns true also if the look
+ * was not possible. */
+static bool
+sees_whole_contents(struct ec_name *n, struct inode *inode, child_set of, bool locks)
+{
+    const struct disperse *d = n->h->op.d;
+    struct ec_heal file;
+    int err = 0;
+
+    ec_heal_begin(&file, n->h->op.d, inode);
+    child_set locked = locks ? ec_locks_take(&file.op, inode, d->xl->name, file.lock_owner, of, &err) : 0;
+    if (!locks || locked == of)
+        (void)ec_heal_see(&file); /* an error: exactly K children have the file */
+    bool is_whole = (file.has | file.lacks) != d->all || has_whole_contents(&file);
+    ec_locks_drop(&file.op, inode, d->xl->name, file.lock_owner, locked);
+    ec_heal_end(&file);
+    return is_whole;
+}
+
+/* Returns whether a client has died while it removed the file's last name, so that fewer than K children have
+ * the newest contents, and no heal can help. A child whose folder has the newest version lacks the file for
+ * no other reason. Such a file is removed: no caller has seen that it stays. */
+static bool
+is_half_removed(struct ec_name *n, child_set without, struct inode *inode)
+{
+    const struct ec_heal *h = n->h;
+    uint64_t newest = 0;
+    child_set sources = 0;
+    bool was_whole;
+
+    for_each_child (i, h->has)
+        newest = h->copy[i].version[WORD_DATA] > newest ? h->copy[i].version[WORD_DATA] : newest;
+    for_each_child (i, h->has)
+        sources |= h->copy[i].version[WORD_DATA] == newest ? CHILD(i) : 0;
+    if (!S_ISREG(inode_type(inode)) || !(without & sources) || (n->has | n->lacks) != h->op.d->all ||
+        sees_whole_contents(n, inode, h->op.d->all & ~without, false))
+        return false;
+    (void)ec_mend_raise(h->op.d, inode, h->op.d->all & ~without);
+    (void)ec_heal_object(h->op.d, inode, HEAL_MARKED, &was_whole);
+    return !sees_whole_contents(n, inode, h->op.d->all & ~without, true);
+}
+
+static int
+remove_rests(struct ec_name *n, child_set from, struct inode *inode)
+{
+    int err = 0;
+
+    log_event(LOG_INFO, n->h->op.d->xl, "disperse-heal-removes",
+              "removing %s/%s (%s): a client died while it removed the file, and too few bricks have its "
+              "contents",
+              GFID(&n->h->op.inode->gfid), n->name, GFID(&inode->gfid));
+    for_each_child (i, from) {
+        int ret = ec_remove_on(n, i);
+
+        err = ret ? ret : err;
+    }
+    return err;
+}
+
+/* ---- making an object on all children -------------------------------------------------------- */
+
 /* Makes the object on the children without the name. */
 static int
 make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *a)
@@ -341,6 +423,8 @@ make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *
         without |= ret == -ENOENT ? CHILD(i) : 0;
         err = ret && ret != -ENOENT && ret != -EEXIST ? ret : err;
     }
+    if (!err && without && is_half_removed(n, without, inode))
+        return remove_rests(n, n->h->op.d->all & ~without, inode);
     int ret = make_objects_on(n, without, inode, a);
     return ret ? ret : err;
 }

@@ -270,13 +270,14 @@ mend_lacking(const struct ec_heal *h, struct ec_change change[])
 }
 
 int
-ec_mend_raise(struct disperse *d, struct inode *inode)
+ec_mend_raise(struct disperse *d, struct inode *inode, child_set of)
 {
     struct ec_change change[FAN_CHILDREN_MAX] = {0};
     struct ec_heal h;
     int err = 0;
 
     ec_heal_begin(&h, d, inode);
+    h.on &= of;
     child_set has = ec_locks_take(&h.op, inode, d->xl->name, h.lock_owner, h.on, &err);
     if (has == h.on) {
         (void)ec_heal_see(&h); /* succeeds with more than K children only */

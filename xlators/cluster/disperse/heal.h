@@ -123,9 +123,9 @@ uint32_t ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone);
 /* dead-objects.c: the comparison of objects that a client was changing when it died. */
 extern const struct dead_changes_of dead_objects;
 
-/* Gives all children that are up the same version, if they differ only because a client died before a change.
+/* Gives the children `of` the same version, if they differ only because a client died before a change.
  * Returns 0 or -errno. */
-int ec_mend_raise(struct disperse *d, struct inode *inode);
+int ec_mend_raise(struct disperse *d, struct inode *inode, child_set of);
 
 /* Queues a background heal of an object with children that are behind. */
 void ec_heal_soon(struct disperse *d, struct inode *inode);

@@ -638,7 +638,7 @@ join_or_mend(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned 
     if (S_ISREG(inode_type(inode)) && children_count(atomic_load(&op->d->up)) > op->d->data)
         /* if it fails, so does the next attempt */
         (void)ec_heal_object(op->d, inode, HEAL_MARKED, &was_whole);
-    else if (ec_mend_raise(op->d, inode))
+    else if (ec_mend_raise(op->d, inode, op->d->all))
         return err;
     return join_once(op, inode, u, needs, &is_split);
 }

@@ -106,6 +106,7 @@ note_lock(unsigned child, const struct gfid *gfid, const char *domain)
 static void
 begin(void)
 {
+    scene.takes_sequences = takes_joined;
     scene_begin(&cluster_disperse_xlator, " option redundancy 1\n option background-heals 8\n");
     scene.lie = serve_notes;
 }
@@ -482,18 +483,18 @@ START_TEST(contents_of_a_cut_write_are_compared_without_a_mark)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
+static void
+add_tests(TCase *t)
 {
-    Suite *s = suite_create("disperse-dead-objects");
-    TCase *t = tcase_create("changes");
-
-    tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, children_become_equal_after_the_death_of_a_mount_in_a_change, 0, CHANGES);
     tcase_add_loop_test(t, a_comparison_that_dies_is_repeated, 0, CHANGES);
     tcase_add_loop_test(t, contents_of_a_cut_write_are_compared_without_a_mark, 0, 2);
-    suite_add_tcase(s, t);
-    return s;
+}
+
+static Suite *
+test_suite(void)
+{
+    return suite_of_both("disperse-dead-objects", add_tests);
 }
 
 #include "base/test-main.h"

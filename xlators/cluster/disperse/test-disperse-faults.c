@@ -819,13 +819,9 @@ START_TEST(a_write_that_loses_the_children_keeps_the_bytes_beside_it)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
+static void
+add_tests(TCase *t)
 {
-    Suite *s = suite_create("disperse-faults");
-    TCase *t = tcase_create("faults");
-
-    tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_dead_mount_leaves_no_stale_fragment_that_looks_good, 0,
                         (int)(sizeof changes / sizeof changes[0]));
     tcase_add_loop_test(t, a_file_of_a_dead_mount_is_healed, 0, (int)(sizeof changes / sizeof changes[0]));
@@ -841,8 +837,12 @@ test_suite(void)
     tcase_add_test(t, a_marked_file_waits_for_clients_that_may_return);
     tcase_add_test(t, a_change_that_loses_too_many_children_is_not_connected);
     tcase_add_test(t, a_write_that_loses_the_children_keeps_the_bytes_beside_it);
-    suite_add_tcase(s, t);
-    return s;
+}
+
+static Suite *
+test_suite(void)
+{
+    return suite_of_both("disperse-faults", add_tests);
 }
 
 #include "base/test-main.h"

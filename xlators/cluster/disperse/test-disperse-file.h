@@ -4,6 +4,7 @@
 #ifndef KILN_CLUSTER_DISPERSE_TEST_DISPERSE_FILE_H
 #define KILN_CLUSTER_DISPERSE_TEST_DISPERSE_FILE_H
 
+#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,36 @@
 extern const struct xlator_type cluster_disperse_xlator;
 
 enum { CHILDREN = 3, FILE_BYTES = 1500 };
+
+/* ---- suites ---------------------------------------------------------------------------------- */
+
+/* The children take joined calls in one message, as kilnd's bricks; else single calls, as stock's. */
+static bool takes_joined;
+
+static inline void
+take_joined(void)
+{
+    takes_joined = true;
+}
+
+/* Returns a suite of the tests that `add` adds, run with both kinds of children. */
+static inline Suite *
+suite_of_both(const char *name, void (*add)(TCase *t))
+{
+    static const char *const kinds[] = {"single calls", "joined calls"};
+    Suite *s = suite_create(name);
+
+    for (unsigned kind = 0; kind < 2; kind++) {
+        TCase *t = tcase_create(kinds[kind]);
+
+        tcase_set_timeout(t, 60);
+        if (kind)
+            tcase_add_checked_fixture(t, take_joined, NULL);
+        add(t);
+        suite_add_tcase(s, t);
+    }
+    return s;
+}
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
@@ -187,6 +218,7 @@ set_begin(bool heals)
     snprintf(options, sizeof options,
              " option redundancy 1\n option background-heals %d\n option quorum-count %u\n", heals ? 8 : 0,
              set_quorum);
+    scene.takes_sequences = takes_joined;
     scene_begin(&cluster_disperse_xlator, options);
 }
 

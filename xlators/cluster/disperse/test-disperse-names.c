@@ -210,17 +210,18 @@ START_TEST(a_listing_has_no_size_that_its_child_has_missed)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
+static void
+add_tests(TCase *t)
 {
-    Suite *s = suite_create("disperse-names");
-    TCase *t = tcase_create("names");
-
     tcase_add_test(t, names_of_a_child_that_was_away_are_healed_together);
     tcase_add_loop_test(t, an_object_that_a_dead_brick_has_half_made_is_healed, 0, 2);
     tcase_add_test(t, a_listing_has_no_size_that_its_child_has_missed);
-    suite_add_tcase(s, t);
-    return s;
+}
+
+static Suite *
+test_suite(void)
+{
+    return suite_of_both("disperse-names", add_tests);
 }
 
 #include "base/test-main.h"

@@ -608,12 +608,9 @@ START_TEST(the_mask_gives_way_to_a_read_that_needs_others)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
+static void
+add_tests(TCase *t)
 {
-    Suite *s = suite_create("disperse-quorum");
-    TCase *t = tcase_create("quorum");
-
     tcase_add_test(t, bad_values_are_refused_at_the_mount);
     tcase_add_test(t, all_bricks_of_the_largest_set_can_be_in_a_mask);
     tcase_add_test(t, a_bad_value_of_a_running_mount_keeps_the_old_one);
@@ -624,8 +621,12 @@ test_suite(void)
     tcase_add_loop_test(t, a_change_that_misses_the_quorum_is_completed_by_the_heal, 0, CHANGING);
     tcase_add_test(t, reads_ask_the_children_of_the_mask);
     tcase_add_test(t, the_mask_gives_way_to_a_read_that_needs_others);
-    suite_add_tcase(s, t);
-    return s;
+}
+
+static Suite *
+test_suite(void)
+{
+    return suite_of_both("disperse-quorum", add_tests);
 }
 
 #include "base/test-main.h"

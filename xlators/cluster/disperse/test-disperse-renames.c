@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "xlators/cluster/disperse/test-disperse-file.h"
+#include "xlators/cluster/test-children-internal.h"
 
 enum { WIDE = 4 }; /* 3+1 children: two of them are neither K nor at most R */
 
@@ -14,6 +15,7 @@ static bool is_folder; /* the renamed object; else a file */
 static void
 begin(void)
 {
+    scene.takes_sequences = takes_joined;
     scene_begin(&cluster_disperse_xlator, " option redundancy 1\n option background-heals 0\n");
 }
 
@@ -344,19 +346,73 @@ START_TEST(objects_that_have_changed_names_are_moved)
 }
 END_TEST
 
-static Suite *
-test_suite(void)
-{
-    Suite *s = suite_create("disperse-renames");
-    TCase *t = tcase_create("renames");
+/* ---- files that a client was removing when it died ------------------------------------------- */
 
-    tcase_set_timeout(t, 60);
+/* A mount dies in the UNLINK of a file, which child 0 has done. 3+1 children. Child 3 was away
+ *      0: while the file's bytes changed: too few children have them, and the file goes
+ *      1: while only the folder changed: the file stays
+ *      2: as 1, but then a second mount dies in a raise of the version that child 1 alone has made */
+START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
+{
+    count = WIDE;
+    is_folder = false;
+    findings = 0;
+    snprintf(run_text, sizeof run_text, "case %d", _i);
+    scene_clear(count, false);
+    begin();
+    make(FOP_mkdir, "/", "a");
+    make(FOP_create, "/a", "x");
+    write_bytes('o');
+    scene_run(5000);
+    scene_child_down(3);
+    scene_run(0);
+    make(FOP_create, "/a", "other");
+    if (!_i)
+        write_bytes('n');
+    scene_run(5000);
+    struct store *s = &scene.store[0];
+    struct stored_object *o = store_find(s, "/a/x");
+    store_drop_name(s, store_name_of(s, (unsigned)(store_find(s, "/a") - s->object), "x"));
+    o->stat.mode = 0;
+    if (_i == 2) {
+        const unsigned char mark[16] = {[7] = 1, [15] = 1};
+        struct stored_object *raised = store_find(&scene.store[1], "/a/x");
+        struct stored_xattr *version = store_xattr(raised, "trusted.ec.version");
+
+        version->bytes[6]++;
+        version->bytes[14]++;
+        must(store_set_xattr(raised, "trusted.ec.dirty", mark, sizeof mark) == 0);
+    }
+    scene_child_up(3);
+    scene_run(0);
+    for (unsigned pass = 0; pass < 3; pass++)
+        heal("/a");
+    scene_run(10000);
+    if (_i)
+        check_renamed("/a/x", "/none", false);
+    else
+        ck_assert_uint_eq(children_with("/a/x"), 0);
+    ck_assert_uint_eq(children_with("/a/other"), count);
+    ck_assert_uint_eq(findings, 0);
+    scene_run(5000);
+    scene_end();
+}
+END_TEST
+
+static void
+add_tests(TCase *t)
+{
     tcase_add_loop_test(t, an_object_that_a_dead_mount_has_half_renamed_is_kept, 0,
                         sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(t, a_half_renamed_object_outlives_its_healer, 0, sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(t, objects_that_have_changed_names_are_moved, 0, 4);
-    suite_add_tcase(s, t);
-    return s;
+    tcase_add_loop_test(t, a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole, 0, 3);
+}
+
+static Suite *
+test_suite(void)
+{
+    return suite_of_both("disperse-renames", add_tests);
 }
 
 #include "base/test-main.h"
