@@ -176,6 +176,12 @@ fan_press(struct fan *f, const struct fan_maker *m, child_set to)
     fan_begin(f);
     for_each_child(i, to) fan_wind_to(f, m->xl, i, m->make(m, i, false));
     fan_wait(f);
+    fan_press_rest(f, m);
+}
+
+void
+fan_press_rest(struct fan *f, const struct fan_maker *m)
+{
     if (!f->unsent)
         return;
     send_again(f, m, true);

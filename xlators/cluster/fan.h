@@ -61,6 +61,8 @@ int fan_send_rest(struct fan *f, const struct fan_maker *m);
 /* Does the same for a call that must succeed in any case: waits for memory. Only the results of the replies
  * are certain to remain: `stk` of a child may be NULL. */
 void fan_press(struct fan *f, const struct fan_maker *m, child_set to);
+/* The second half of fan_press(), as fan_send_rest(). */
+void fan_press_rest(struct fan *f, const struct fan_maker *m);
 /* Returns the children that have succeeded. */
 static inline child_set
 fan_done(const struct fan *f)

@@ -76,7 +76,8 @@ void
 ec_fsync_go(struct ec_op *op)
 {
     struct ec_user u = {.end = UINT64_MAX};
-    struct fan f;
+    struct ec_behind sync = {.make = ec_fork};
+    struct fan *f = &sync.fan;
     int ret;
 
     ec_fd_complete(op);
@@ -88,16 +89,20 @@ ec_fsync_go(struct ec_op *op)
     struct ec_hold *h = ec_hold_of(op->d, op->inode);
     err = ec_take_lost_err(op->d, op->inode);
     if (!err)
-        err = ec_hold_write_back(op, h);
-    if (!err)
-        err = ec_ask(&f, op, ec_good(h), ec_fork, NULL);
+        err = ec_hold_write_back_with(op, h, &sync);
+    if (sync.is_sent && (err || f->unsent)) {
+        fan_end(f);
+        sync.is_sent = false;
+    }
+    if (!err && !sync.is_sent)
+        err = ec_ask(f, op, ec_good(h), ec_fork, NULL);
     if (!err) {
-        child_set good = answers_judge(op, &f, false, &ret);
+        child_set good = answers_judge(op, f, false, &ret);
 
-        err = ret < 0 ? ret : answers_take(op, &f, good);
+        err = ret < 0 ? ret : answers_take(op, f, good);
         /* the others have newer data than a child that could not store */
-        ec_record(op, op->inode, COUNTS_DATA, f.sent & ~f.unread, good, false);
-        fan_end(&f);
+        ec_record(op, op->inode, COUNTS_DATA, f->sent & ~f->unread, good, false);
+        fan_end(f);
     }
     iatt_set_size(&op->stk->reply.pre, ec_size(h));
     iatt_set_size(&op->stk->reply.post, ec_size(h));

@@ -7,21 +7,12 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/disperse/disperse-internal.h"
 
 enum { WORD_BYTES = 8, VERSION_STEP_MAX = 1 << 24, NAMES_ASKED_MAX = 5, NAMES_PAUSE_MS = 100 };
 
 /* ---- XATTROP --------------------------------------------------------------------------------- */
-
-/* Values to add; all zero asks for the present ones. */
-struct ec_delta {
-    struct ec_hold *h;
-    bool asks; /* for version, size and configuration */
-    bool has_version, has_dirty, has_size;
-    uint64_t version[2], dirty[2], size; /* negative values in two's complement */
-    uint64_t new_size; /* of the file, after take_deltas() */
-    bool is_removed; /* after the call: more than R children say that the object is gone */
-};
 
 static int
 add_words(struct dict *d, const char *key, const uint64_t *words, unsigned count)
@@ -273,48 +264,61 @@ fill_before(struct ec_hold *h, unsigned needs, struct ec_delta *x)
     pthread_mutex_unlock(&h->ei->lock);
 }
 
+/* Reads the replies to the XATTROP before, of the good children. Returns 0 or -errno. */
+static int
+take_before(struct ec_op *op, struct ec_hold *h, const struct ec_delta *x, const struct fan *f)
+{
+    child_set done = fan_done(f);
+    int err = x->asks ? take_info(op, h, f) : 0;
+
+    if (!x->asks)
+        ec_blame(h, f->sent & ~done);
+    if (!x->asks && children_count(done) < op->d->data)
+        err = answers_too_few(op, f);
+    for (unsigned w = 0; w < 2; w++)
+        h->is_dirty[w] |= done && x->dirty[w];
+    for (unsigned w = 0; w < 2; w++) {
+        h->recorded[w] |= !err && x->version[w] ? op->d->all & ~f->sent : 0;
+        h->version[w] += err ? 0 : x->version[w];
+    }
+    if (!err && x->asks)
+        h->has_info = true;
+    if (!err && x->dirty[WORD_DATA]) {
+        h->has_rest |= has_foreign_mark(f, x->dirty[WORD_DATA]);
+        err = mend_lengths(op, h);
+    }
+    return err;
+}
+
 /* Sends the XATTROP before: asks for version and size, or sets dirty marks and raises versions, or asks and
  * sets marks. Returns 0 or -errno. */
 static int
 prepare_now(struct ec_op *op, struct ec_hold *h, unsigned needs)
 {
-    child_set good = ec_good(h);
     struct ec_delta x;
     struct fan f;
-    int err = 0;
 
     fill_before(h, needs, &x);
     if (!x.asks && !x.has_dirty && !x.has_version)
         return 0;
-    if (!x.asks)
-        err = ec_wait_for_names(op, h); /* a change that is refused marks nothing, and raises no version */
+    /* a change that is refused marks nothing, and raises no version */
+    int err = x.asks ? 0 : ec_wait_for_names(op, h);
     if (err)
         return err;
-    if (ec_ask(&f, op, good, delta_make, &x))
+    if (ec_ask(&f, op, ec_good(h), delta_make, &x))
         return -ENOMEM;
-    if (x.asks) {
-        err = take_info(op, h, &f);
-    } else {
-        child_set done = fan_done(&f);
-
-        ec_blame(h, f.sent & ~done);
-        if (children_count(done) < op->d->data)
-            err = answers_too_few(op, &f);
-    }
-    for (unsigned w = 0; w < 2; w++)
-        h->is_dirty[w] |= fan_done(&f) && x.dirty[w];
-    for (unsigned w = 0; w < 2; w++) {
-        h->recorded[w] |= !err && x.version[w] ? op->d->all & ~good : 0;
-        h->version[w] += err ? 0 : x.version[w];
-    }
-    if (!err && x.asks)
-        h->has_info = true;
-    if (!err && x.dirty[WORD_DATA]) {
-        h->has_rest |= has_foreign_mark(&f, x.dirty[WORD_DATA]);
-        err = mend_lengths(op, h);
-    }
+    err = take_before(op, h, &x, &f);
     fan_end(&f);
     return err;
+}
+
+/* Of a hold whose lock was not taken. */
+static void
+forget_good(struct ec_hold *h)
+{
+    pthread_mutex_lock(&h->ei->lock);
+    h->good = 0;
+    pthread_mutex_unlock(&h->ei->lock);
 }
 
 /* Returns the needs that want an XATTROP before. MUST_MARK: data is always marked. */
@@ -334,6 +338,81 @@ missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
         missing |= COUNTS_METADATA;
     return missing;
 }
+
+/* ---- with the lock, in one message ----------------------------------------------------------- */
+
+/* The states that deaths leave are those of an XATTROP before: marks on some children, no version raised. */
+bool
+ec_early_begin(const struct ec_op *op, struct ec_hold *h, unsigned needs, struct ec_early *e)
+{
+    struct disperse *d = op->d;
+
+    if (atomic_load(&d->up) != d->all || !fan_takes_joined(d->xl, d->all))
+        return false;
+    pthread_mutex_lock(&h->ei->lock);
+    h->good = d->all;
+    pthread_mutex_unlock(&h->ei->lock);
+    fill_before(h, missing_needs(d, h, needs), &e->x);
+    bool is_wanted = e->x.asks || e->x.has_dirty;
+    if (!is_wanted)
+        forget_good(h);
+    fan_begin(&e->lock);
+    fan_begin(&e->before);
+    return is_wanted;
+}
+
+void
+ec_early_steps(const struct ec_op *op, struct ec_hold *h, struct ec_early *e, unsigned i,
+               struct fan_step out[2])
+{
+    const struct ec_lock l = {.inode = h->inode,
+                              .domain = op->d->xl->name,
+                              .owner = h->owner,
+                              .cmd = LK_SET,
+                              .type = FLOCK_WRITE};
+
+    out[0] = (struct fan_step){&e->lock, ec_lock_make(op, i, false, &l), false};
+    out[1] = (struct fan_step){&e->before, delta_make(op, i, false, &e->x), false};
+    for (unsigned k = 0; k < 2 && op->fop == FOP_open && op->inode == h->inode && !h->file; k++) {
+        if (!out[k].stk)
+            continue;
+        out[k].stk->call.fop = k ? FOP_fxattrop : FOP_finodelk;
+        out[k].stk->takes_fd = true; /* of the OPEN in the same message */
+    }
+}
+
+bool
+ec_early_end(struct ec_op *op, struct ec_hold *h, struct ec_early *e)
+{
+    struct ec_delta back = {.h = h};
+    child_set all = op->d->all;
+
+    fan_wait(&e->lock);
+    fan_wait(&e->before);
+    child_set has = fan_done(&e->lock), marked = e->x.has_dirty ? fan_done(&e->before) : 0;
+    bool is_taken = has == all && !fan_is_short(&e->lock) && !fan_is_short(&e->before);
+    if (is_taken) {
+        h->locked = all;
+        (void)take_before(op, h, &e->x, &e->before); /* after a failure, ec_prepare() asks again */
+    }
+    fan_end(&e->lock);
+    fan_end(&e->before);
+    if (is_taken)
+        return true;
+    forget_good(h);
+    for (unsigned w = 0; w < 2; w++)
+        back.dirty[w] = e->x.dirty[w] ? (uint64_t)-1 : 0;
+    back.has_dirty = true;
+    if (marked) {
+        ec_insist(&e->before, op, marked, delta_make, &back);
+        fan_end(&e->before);
+    }
+    if (has)
+        ec_locks_drop(op, h->inode, op->d->xl->name, h->owner, has);
+    return false;
+}
+
+/* ---- users of a hold ------------------------------------------------------------------------- */
 
 static void
 resume_users(struct cds_list_head *list)
@@ -407,33 +486,64 @@ ec_is_gone(const struct disperse *d, const struct fan *f)
     return children_count(without) > d->redundancy;
 }
 
-/* Sends the XATTROP after. Returns 0 or -errno. */
-static int
-send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
+static void
+fill_after(struct ec_delta *x)
 {
-    child_set good = ec_good(h);
-    struct fan f;
-
     x->has_version = x->version[0] | x->version[1];
     x->has_dirty = x->dirty[0] | x->dirty[1];
     x->has_size = x->size;
+}
+
+/* Reads the replies to the XATTROP after, of the good children, and frees them. Returns 0 or -errno. */
+static int
+take_after(struct ec_op *op, struct ec_hold *h, struct ec_delta *x, struct fan *f)
+{
+    child_set done = fan_done(f), sent = f->sent;
+
+    x->is_removed = ec_is_gone(op->d, f);
+    int too_few = answers_too_few(op, f);
+    fan_end(f);
+    if (x->is_removed)
+        return 0; /* no counter is left to record, and children without the object are not behind */
+    ec_blame(h, sent & ~done);
+    if (children_count(done) < op->d->data)
+        return too_few;
+    learn_versions(h, x->version);
+    return 0;
+}
+
+/* Sends the XATTROP after; with the call `behind` (NULL: none) in the same message, if all children are good
+ * and take both. Returns 0 or -errno. */
+static int
+send_delta(struct ec_op *op, struct ec_hold *h, struct ec_delta *x, struct ec_behind *behind)
+{
+    child_set all = op->d->all, good = ec_good(h);
+    struct fan f;
+
+    fill_after(x);
     if (ec_is_zero(x))
         return 0;
     if (children_count(good) < op->d->data)
         /* no group of K would have the new values */
         return children_count(atomic_load(&op->d->up)) < op->d->data ? -ENOTCONN : -EIO;
-    ec_insist(&f, op, good, delta_make, x);
-    child_set done = fan_done(&f);
-    x->is_removed = ec_is_gone(op->d, &f);
-    int too_few = answers_too_few(op, &f);
-    fan_end(&f);
-    if (x->is_removed)
-        return 0; /* no counter is left to record, and children without the object are not behind */
-    ec_blame(h, good & ~done);
-    if (children_count(done) < op->d->data)
-        return too_few;
-    learn_versions(h, x->version);
-    return 0;
+    if (!behind || good != all || !fan_takes_joined(op->d->xl, all)) {
+        ec_insist(&f, op, good, delta_make, x);
+        return take_after(op, h, x, &f);
+    }
+    fan_begin(&f);
+    fan_begin(&behind->fan);
+    for_each_child (i, all) {
+        const struct fan_step steps[] = {
+            {&f, delta_make(op, i, false, x), false},
+            {&behind->fan, behind->make(op, i, false, behind->arg), behind->always}};
+
+        fan_wind_joined(steps, 2, op->d->xl, i);
+    }
+    fan_wait(&f);
+    fan_wait(&behind->fan);
+    behind->is_sent = true;
+    ec_insist_rest(&f, op, delta_make, x);
+    return take_after(op, h, x, &f);
 }
 
 /* Fills in the changes of version and size, and forgets them. A version rises only if that tells a child
@@ -465,9 +575,9 @@ take_deltas(struct ec_hold *h, struct ec_delta *x, bool is_last)
 /* Sends the XATTROP after, with the values of take_deltas(). A mark that may have reached a child counts as
  * set. */
 static int
-send_deltas(struct ec_op *op, struct ec_hold *h, struct ec_delta *x)
+send_deltas(struct ec_op *op, struct ec_hold *h, struct ec_delta *x, struct ec_behind *behind)
 {
-    int err = send_delta(op, h, x);
+    int err = send_delta(op, h, x, behind);
 
     for (unsigned w = 0; w < 2; w++)
         h->is_dirty[w] |= x->dirty[w] == 1;
@@ -488,14 +598,14 @@ has_lost_lock(const struct ec_hold *h)
 }
 
 int
-ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
+ec_hold_write_back_with(struct ec_op *op, struct ec_hold *h, struct ec_behind *behind)
 {
     struct ec_delta x = {.h = h};
 
     if (has_lost_lock(h))
         return -ENOTCONN; /* the next hold goes on with the size (debt.c) */
     take_deltas(h, &x, false);
-    int err = send_deltas(op, h, &x);
+    int err = send_deltas(op, h, &x, behind);
     pthread_mutex_lock(&h->ei->lock);
     if (!err)
         h->sure_size = x.new_size;
@@ -503,6 +613,12 @@ ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
     err = h->post_err;
     pthread_mutex_unlock(&h->ei->lock);
     return err;
+}
+
+int
+ec_hold_write_back(struct ec_op *op, struct ec_hold *h)
+{
+    return ec_hold_write_back_with(op, h, NULL);
 }
 
 /* Returns whether the XATTROP at the end of the hold may set a mark. */
@@ -561,12 +677,18 @@ unmark_raise(struct ec_op *op, struct ec_hold *h, const struct ec_delta *sent)
         return 0;
     for (unsigned w = 0; w < 2; w++)
         x.dirty[w] = sent->dirty[w] == 1 ? (uint64_t)-1 : 0;
-    return send_delta(op, h, &x);
+    return send_delta(op, h, &x, NULL);
 }
 
 int
-ec_write_back_last(struct ec_op *op, struct ec_hold *h)
+ec_write_back_last(struct ec_op *op, struct ec_hold *h, child_set *unlocked)
 {
+    const struct ec_lock l = {.inode = h->inode,
+                              .domain = op->d->xl->name,
+                              .owner = h->owner,
+                              .cmd = LK_SET,
+                              .type = FLOCK_UNLOCK};
+    struct ec_behind unlock = {.make = ec_lock_make, .arg = &l, .always = true};
     struct ec_delta x = {.h = h};
 
     if (has_lost_lock(h))
@@ -581,7 +703,13 @@ ec_write_back_last(struct ec_op *op, struct ec_hold *h)
         else if (!is_whole)
             x.dirty[w] = !h->is_dirty[w] && h->has_changed[w];
     }
-    int err = send_delta(op, h, &x);
+    /* a mark that is taken back again needs the lock for longer */
+    bool is_last = x.dirty[0] != 1 && x.dirty[1] != 1 && h->locked == op->d->all;
+    int err = send_delta(op, h, &x, is_last ? &unlock : NULL);
+    if (unlock.is_sent) {
+        *unlocked = fan_done(&unlock.fan);
+        fan_end(&unlock.fan);
+    }
     if (!err && is_whole)
         err = unmark_raise(op, h, &x);
     return h->post_err ? h->post_err : err;

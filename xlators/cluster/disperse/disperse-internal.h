@@ -8,6 +8,7 @@
  *   answers.c      comparing and joining the replies of children
  *   hold.c         the lock on an inode, shared by this mount's operations and kept for a second
  *   debt.c         sizes and stripes that a live mount owes the bricks, after too many bricks were lost
+ *   locks.c        that lock, child by child
  *   counters.c     versions, sizes and dirty counters on the bricks, before and after operations
  *   write.c        write, truncate, fallocate, discard      read.c       read, seek
  *   metadata.c     stat, attributes, xattrs                 entry.c      names
@@ -68,6 +69,7 @@ struct disperse {
     _Atomic uint64_t up_ns; /* when a child has come up, the latest */
     atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
+    atomic_uint habits;      /* bits of enum ec_habit */
     struct read_times read_times[FAN_CHILDREN_MAX];
     _Atomic uint64_t explored_ns; /* read-times.h */
     atomic_uint quorum;           /* quorum-count: children that must make a change; 0: K, as for all else */
@@ -150,6 +152,14 @@ typedef struct call_stack *(*ec_make_fn)(const struct ec_op *op, unsigned i, boo
 /* fan_send() and fan_press() of the operation's calls. */
 int ec_ask(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
 void ec_insist(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, const void *arg);
+/* The second halves, for calls that the caller has wound and waited for. */
+int ec_ask_rest(struct fan *f, const struct ec_op *op, ec_make_fn make, const void *arg);
+void ec_insist_rest(struct fan *f, const struct ec_op *op, ec_make_fn make, const void *arg);
+struct ec_hold;
+struct ec_early;
+/* ec_ask() to all children, of a CREATE or OPEN of the file whose hold ec_early_hold() has begun. */
+int ec_ask_with_hold(struct fan *f, struct ec_op *op, ec_make_fn make, const void *arg, struct ec_hold *h,
+                     struct ec_early *e);
 /* lock_calls_in_turn() and lock_calls_find_holder() with the caller's call. */
 int ec_lock_in_turn(struct ec_op *op, child_set on, child_set *has);
 int ec_find_lock_holder(struct ec_op *op, child_set on);
@@ -219,6 +229,9 @@ enum {
     MUST_MARK = 8,       /* the dirty mark is set also while all children are good */
 };
 
+/* Uses of the last file that a program opened or made: then the next OPEN or CREATE takes the hold. */
+enum ec_habit { USES_OPENED = 1, WRITES_OPENED = 2, WRITES_NEW = 4 };
+
 /* The place of an operation in a hold; lies on the operation's coroutine stack. */
 struct ec_user {
     struct cds_list_head link; /* in `users` or `waiting` */
@@ -242,6 +255,8 @@ struct ec_hold {
     bool has_info;   /* version and size are known */
     bool is_torn;    /* a change was neither made nor refused by K children */
     bool is_split;   /* the counters of no K children were equal */
+    bool is_unused;  /* taken with an OPEN or CREATE, and no user has come yet */
+    unsigned habits; /* for which the OPEN or CREATE took the hold */
     uint32_t generation; /* the layer's generation when the lock was taken */
     child_set locked, good; /* children with the lock; those that hold the newest fragments */
     child_set nameless;     /* children whose fragment goes with the last fd (ec_wait_for_names()) */
@@ -326,6 +341,14 @@ void ec_holds_stop(struct disperse *d);
 /* The hold of an inode that the caller has joined. */
 struct ec_hold *ec_hold_of(struct disperse *d, struct inode *inode);
 
+struct ec_lock {
+    struct inode *inode;
+    const char *domain;
+    const uint8_t *owner; /* 8 bytes */
+    uint32_t cmd, type;
+};
+/* Makes an INODELK of the lock `arg`, for calls in a sequence. */
+struct call_stack *ec_lock_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg);
 /* Takes and drops the lock of `owner` on the inode on all children of `on`, in a domain. locks_take: returns
  * the locked children, or 0 with *err (negative). */
 child_set ec_locks_take(const struct ec_op *op, struct inode *inode, const char *domain,
@@ -359,6 +382,36 @@ void ec_torn_free(struct ec_inode *ei);
 
 /* ---- counters.c ------------------------------------------------------------------------------ */
 
+/* An XATTROP of counters: values to add; all zero asks for the present ones. */
+struct ec_delta {
+    struct ec_hold *h;
+    bool asks; /* for version, size and configuration */
+    bool has_version, has_dirty, has_size;
+    uint64_t version[2], dirty[2], size; /* negative values in two's complement */
+    uint64_t new_size; /* of the file, after take_deltas() */
+    bool is_removed; /* after the call: more than R children say that the object is gone */
+};
+
+/* The lock of a hold and its XATTROP before, in one message to each child that is BRICK_SEQUENCES. */
+struct ec_early {
+    struct fan lock, before;
+    struct ec_delta x;
+};
+/* Begins, for a hold in the state TAKING without a lock. Returns false: a child is missing or takes no
+ * sequences, or the needs want no XATTROP. Else all children get the steps, behind each other, and
+ * ec_early_end() waits for the replies. It returns false if the lock was not free everywhere; then neither
+ * lock nor mark is left. */
+bool ec_early_begin(const struct ec_op *op, struct ec_hold *h, unsigned needs, struct ec_early *e);
+void ec_early_steps(const struct ec_op *op, struct ec_hold *h, struct ec_early *e, unsigned i,
+                    struct fan_step out[2]);
+bool ec_early_end(struct ec_op *op, struct ec_hold *h, struct ec_early *e);
+/* Begins the hold of a file with its OPEN or CREATE (hold.c). Returns NULL if the file is in use already, or
+ * the last files were opened or made without any use. ec_early_keep() waits for the replies, and keeps the
+ * hold for the first user. */
+struct ec_hold *ec_early_hold(struct ec_op *op, struct inode *inode, struct ec_early *e);
+void ec_early_keep(struct ec_op *op, struct ec_hold *h, struct ec_early *e);
+/* Returns whether the hold was taken with an OPEN or CREATE, and has had no user. */
+bool ec_is_unused(struct disperse *d, struct inode *inode);
 /* Returns a difference of versions that no other change has: a child whose version rose by another change,
  * or by the attempt of a mount that died, never has the version of this change by accident. */
 uint64_t ec_version_step(void);
@@ -375,8 +428,19 @@ void ec_record(struct ec_op *op, struct inode *inode, unsigned needs, child_set 
                bool is_done);
 /* Writes version and size, for flush and fsync, of a hold that the caller has joined. Returns 0 or -errno. */
 int ec_hold_write_back(struct ec_op *op, struct ec_hold *h);
-/* Sends the XATTROP at the end of the hold, which no user has any more. Returns 0 or -errno. */
-int ec_write_back_last(struct ec_op *op, struct ec_hold *h);
+/* A call to all children that goes behind an XATTROP, in the same message, where they take that (is_sent). */
+struct ec_behind {
+    ec_make_fn make;
+    const void *arg;
+    bool always; /* also where the XATTROP fails */
+    bool is_sent;
+    struct fan fan; /* the replies, if is_sent */
+};
+/* The same, with another call. */
+int ec_hold_write_back_with(struct ec_op *op, struct ec_hold *h, struct ec_behind *behind);
+/* Sends the XATTROP at the end of the hold, which no user has any more; with the unlock, where possible: sets
+ * *unlocked. Returns 0 or -errno. */
+int ec_write_back_last(struct ec_op *op, struct ec_hold *h, child_set *unlocked);
 
 /* ---- open-files.c ---------------------------------------------------------------------------- */
 

@@ -248,6 +248,7 @@ disperse_init(struct xlator *xl, struct reason *why)
     ec_crawl_start(d);
     dead_changes_init(&d->dead_changes, xl, &dead_objects);
     atomic_init(&d->generation, 1); /* 0 means no generation */
+    atomic_init(&d->habits, USES_OPENED | WRITES_OPENED | WRITES_NEW);
     int err = disperse_check_options(d, why);
 
     if (!err && conf->is_daemon && !(d->looks = looks_new(d->count)))

@@ -299,6 +299,38 @@ ec_insist(struct fan *f, const struct ec_op *op, child_set to, ec_make_fn make, 
 }
 
 int
+ec_ask_rest(struct fan *f, const struct ec_op *op, ec_make_fn make, const void *arg)
+{
+    struct ec_maker m = ec_maker(op, make, arg);
+
+    return fan_send_rest(f, &m.base);
+}
+
+void
+ec_insist_rest(struct fan *f, const struct ec_op *op, ec_make_fn make, const void *arg)
+{
+    struct ec_maker m = ec_maker(op, make, arg);
+
+    fan_press_rest(f, &m.base);
+}
+
+int
+ec_ask_with_hold(struct fan *f, struct ec_op *op, ec_make_fn make, const void *arg, struct ec_hold *h,
+                 struct ec_early *e)
+{
+    fan_begin(f);
+    for_each_child (i, op->d->all) {
+        struct fan_step steps[3] = {{f, make(op, i, false, arg), false}};
+
+        ec_early_steps(op, h, e, i, &steps[1]);
+        fan_wind_joined(steps, 3, op->d->xl, i);
+    }
+    fan_wait(f);
+    ec_early_keep(op, h, e);
+    return ec_ask_rest(f, op, make, arg);
+}
+
+int
 ec_lock_in_turn(struct ec_op *op, child_set on, child_set *has)
 {
     struct ec_maker m = ec_maker(op, ec_fork, NULL);

@@ -7,6 +7,12 @@
  *                                                     XATTROP before the       size, dirty +1 or -1;
  *                                                     first that needs it      unlock
  *
+ * Bricks of kilnd take several calls in one message. There the lock and the XATTROP before go together, and
+ * so do the XATTROP after and the unlock, and a size and an FSYNC. The lock of a file goes with its OPEN or
+ * CREATE, because programs use most files that they open or make (enum ec_habit): a small new file takes
+ * CREATE, WRITE and the end. A lock that another client has on any child is given back, with the marks, and
+ * the hold is taken in steps.
+ *
  * The XATTROP before ("info") returns version, size and the length of each fragment. Children whose values
  * differ from those of K children are behind: they get neither reads nor writes in this hold. It also adds
  * the dirty mark: for data always, for attributes and names only if a child is missing or behind. If a child
@@ -89,6 +95,10 @@
  *                                         of the lower version are healed
  *      the mount, before the XATTROP      equal versions and marks: the healer clears the marks
  *      that takes such a mark back
+ *      the mount, during a message of     marks on some children, without a change: the healer clears them.
+ *      lock and marks                     Of a CREATE or OPEN, the new file or nothing
+ *      a child, during a message of       a child's death before or after the XATTROP after; another client
+ *      XATTROP after and unlock           that has the lock meanwhile finds the counters of K others
  *      the mount, between the XATTROP     bricks release the locks of a client that is gone
  *      after and the unlock
  *
@@ -172,123 +182,6 @@ struct ec_hold *
 ec_hold_of(struct disperse *d, struct inode *inode)
 {
     return &((struct ec_inode *)inode_ctx(inode, d->xl))->hold;
-}
-
-/* ---- locks ----------------------------------------------------------------------------------- */
-
-struct ec_lock {
-    struct inode *inode;
-    const char *domain;
-    const uint8_t *owner; /* 8 bytes */
-    uint32_t cmd, type;
-};
-
-static struct call_stack *
-ec_lock_make(const struct ec_op *op, unsigned i, bool is_spare, const void *arg)
-{
-    const struct ec_lock *l = arg;
-    struct call_stack *stk = ec_call(op, FOP_inodelk, i, is_spare, l->inode, NULL);
-
-    if (!stk)
-        return NULL;
-    stk->caller.lk_owner = (struct lk_owner){.len = 8, .bytes = l->owner};
-    stk->call.volume = l->domain;
-    stk->call.cmd = l->cmd;
-    stk->call.type = l->type;
-    stk->call.flock = (struct fop_flock){.type = l->type};
-    return stk;
-}
-
-void
-ec_locks_drop(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
-              child_set on)
-{
-    struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_UNLOCK};
-    struct fan f;
-
-    ec_insist(&f, op, on, ec_lock_make, &l);
-    fan_end(&f);
-}
-
-child_set
-ec_locks_try(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
-             child_set on)
-{
-    struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_WRITE};
-    struct fan f;
-
-    if (ec_ask(&f, op, on, ec_lock_make, &l))
-        return 0;
-    child_set has = fan_done(&f);
-    fan_end(&f);
-    return has;
-}
-
-/* Locks child after child, waiting: of two clients one gets the lock of the first child, and the other
- * waits there. */
-static child_set
-lock_in_turn(const struct ec_op *op, struct ec_lock *l, child_set on, int *err)
-{
-    child_set has = 0;
-    struct fan f;
-
-    l->cmd = LK_SET_WAIT;
-    for_each_child (i, on) {
-        if (ec_ask(&f, op, CHILD(i), ec_lock_make, l)) {
-            *err = -ENOMEM;
-            break;
-        }
-        has |= fan_done(&f);
-        *err = fan_done(&f) ? *err : f.ret[i];
-        fan_end(&f);
-    }
-    if (*err != -ENOMEM && children_count(has) >= op->d->data)
-        return has;
-    ec_locks_drop(op, l->inode, l->domain, l->owner, has);
-    return 0;
-}
-
-/* Returns the errno of a lock that too few children granted. */
-static int
-lock_error(const struct ec_op *op, const struct fan *f)
-{
-    int ret;
-    child_set winner = answers_winner(f, false, &ret);
-
-    if (ret < 0 && children_count(winner) > op->d->redundancy)
-        return ret;
-    int err = answers_too_few(op, f);
-    return err == -EIO && ret == -ENOTCONN ? -ENOTCONN : err;
-}
-
-child_set
-ec_locks_take(const struct ec_op *op, struct inode *inode, const char *domain, const uint8_t owner[8],
-              child_set on, int *err)
-{
-    struct ec_lock l = {
-        .inode = inode, .domain = domain, .owner = owner, .cmd = LK_SET, .type = FLOCK_WRITE};
-    child_set has, taken = 0;
-    struct fan f;
-
-    *err = 0;
-    if (ec_ask(&f, op, on, ec_lock_make, &l)) {
-        *err = -ENOMEM;
-        return 0;
-    }
-    has = fan_done(&f);
-    for_each_child (i, f.sent)
-        taken |= f.ret[i] == -EAGAIN ? CHILD(i) : 0;
-    bool may_wait = taken && children_count(has | taken) >= op->d->data;
-    bool is_enough = !taken && children_count(has) >= op->d->data;
-    if (!may_wait && !is_enough)
-        *err = taken ? answers_too_few(op, &f) : lock_error(op, &f);
-    fan_end(&f);
-    if (is_enough)
-        return has;
-    ec_locks_drop(op, inode, domain, owner, has);
-    return may_wait ? lock_in_turn(op, &l, has | taken, err) : 0;
 }
 
 /* ---- the state of a hold --------------------------------------------------------------------- */
@@ -462,6 +355,7 @@ ec_admit(struct ec_hold *h, struct ec_grants *g)
             h->must_end = false;
         } else {
             cds_list_add_tail(&u->link, &h->users);
+            h->is_unused = false;
         }
     }
 }
@@ -534,19 +428,38 @@ ec_hold_set_free(struct ec_hold *h)
         graph_unpin(graph);
 }
 
-static int
-ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec_user *u)
+/* Ends the hold in a worker. Under the lock, without users; admits no new user. */
+static void
+ec_end_soon(struct ec_hold *h)
+{
+    h->state = EC_ENDING;
+    worker_post(&h->job);
+}
+
+/* Returns how long the lock is kept after the last user. */
+static uint64_t
+ec_kept_ms(const struct ec_hold *h, const struct inode *inode)
+{
+    const struct disperse_conf *conf = xlator_conf(h->ei->d->xl);
+
+    if (S_ISREG(inode->type))
+        return conf->eager_lock ? (uint64_t)conf->kept_s * 1000 : 0;
+    return conf->other_eager_lock ? (uint64_t)conf->other_kept_s * 1000 : 0;
+}
+
+/* Prepares a hold in the state TAKING for its lock. */
+static void
+ec_hold_begin(const struct ec_op *op, struct inode *inode, struct ec_hold *h)
 {
     struct disperse *d = op->d;
     uint64_t owner = (uint64_t)(uintptr_t)h;
-    struct ec_grants g = {0};
-    int err = 0;
 
-    h->is_busy = h->has_info = h->is_torn = h->is_split = false;
+    h->is_busy = h->has_info = h->is_torn = h->is_split = h->is_unused = false;
+    h->habits = 0;
     h->post_err = 0;
     h->stored_size = h->size = h->sure_size = h->length = 0;
     h->has_rest = false;
-    h->nameless = 0;
+    h->nameless = h->locked = h->good = 0;
     for (unsigned w = 0; w < 2; w++) {
         h->version[w] = h->recorded[w] = 0;
         h->is_dirty[w] = h->has_changed[w] = h->is_unraised[w] = false;
@@ -558,10 +471,123 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     memcpy(h->owner, &owner, sizeof h->owner);
     h->caller = (struct caller){.pid = op->caller.pid, .uid = op->caller.uid, .gid = op->caller.gid};
     ec_hold_list(d, h);
+}
+
+/* Takes the lock and sends the XATTROP before, in one message to each child. Returns false, with neither, if
+ * the hold has to be taken in steps. */
+static bool
+take_in_one_message(struct ec_op *op, struct ec_hold *h, unsigned needs)
+{
+    struct ec_early e;
+
+    if (!ec_early_begin(op, h, needs, &e))
+        return false;
+    for_each_child (i, op->d->all) {
+        struct fan_step steps[2];
+
+        ec_early_steps(op, h, &e, i, steps);
+        fan_wind_joined(steps, 2, op->d->xl, i);
+    }
+    return ec_early_end(op, h, &e);
+}
+
+/* Takes the hold with the OPEN or CREATE of the file, in one message, because programs use most files that
+ * they open. The states that deaths leave are those of the calls one by one: an OPEN leaves nothing, and a
+ * new file without contents may have a mark. */
+struct ec_hold *
+ec_early_hold(struct ec_op *op, struct inode *inode, struct ec_early *e)
+{
+    unsigned habits = atomic_load_explicit(&op->d->habits, memory_order_relaxed), flags = op->stk->call.flags;
+    bool is_new = op->fop == FOP_create, is_read_only = (flags & O_ACCMODE) == O_RDONLY;
+    bool is_written = habits & (is_new ? WRITES_NEW : WRITES_OPENED) && !is_read_only;
+    struct ec_inode *ei = NULL;
+
+    is_written |= !is_new && flags & O_TRUNC;
+    if (is_written || (habits & USES_OPENED && !is_new))
+        ei = ec_inode(op->d, inode);
+    if (!ei)
+        return NULL;
+    struct ec_hold *h = &ei->hold;
+    pthread_mutex_lock(&ei->lock);
+    bool is_free = h->state == EC_FREE && ec_kept_ms(h, inode);
+    if (is_free) {
+        h->state = EC_TAKING;
+        h->must_end = false;
+    }
+    pthread_mutex_unlock(&ei->lock);
+    if (!is_free)
+        return NULL;
+    ec_hold_begin(op, inode, h);
+    h->habits = is_new ? WRITES_NEW : USES_OPENED | (is_written ? WRITES_OPENED : 0);
+    if (h->is_pinned &&
+        ec_early_begin(op, h, is_written ? NEEDS_INFO | COUNTS_DATA | MUST_MARK : NEEDS_INFO, e))
+        return h;
+    ec_hold_set_free(h);
+    return NULL;
+}
+
+/* The next OPEN or CREATE takes no hold if another client has this lock. */
+void
+ec_early_keep(struct ec_op *op, struct ec_hold *h, struct ec_early *e)
+{
+    struct ec_grants g = {0};
+
+    if (!ec_early_end(op, h, e)) {
+        atomic_fetch_and(&op->d->habits, ~h->habits);
+        ec_hold_set_free(h);
+        return;
+    }
+    uint64_t delay_ms = ec_kept_ms(h, h->inode);
+
+    pthread_mutex_lock(&h->ei->lock);
+    h->state = EC_HELD;
+    h->is_unused = true;
+    ec_admit(h, &g);
+    if (cds_list_empty(&h->users) && ec_must_end(op->d, h))
+        ec_end_soon(h);
+    else if (cds_list_empty(&h->users))
+        timer_start(&h->timer, delay_ms);
+    pthread_mutex_unlock(&h->ei->lock);
+    ec_resume_granted(&g, NULL);
+}
+
+bool
+ec_is_unused(struct disperse *d, struct inode *inode)
+{
+    struct ec_inode *ei = inode_ctx(inode, d->xl);
+    bool is = false;
+
+    if (!ei)
+        return false;
+    pthread_mutex_lock(&ei->lock);
+    is = ei->hold.state == EC_HELD && ei->hold.is_unused;
+    pthread_mutex_unlock(&ei->lock);
+    return is;
+}
+
+/* Learns from a user that a program's open file has, or from the end of a hold. */
+static void
+learn_habits(struct disperse *d, unsigned habits, bool has)
+{
+    unsigned known = atomic_load_explicit(&d->habits, memory_order_relaxed);
+
+    if (has && (known & habits) != habits)
+        atomic_fetch_or(&d->habits, habits);
+    else if (!has && known & habits)
+        atomic_fetch_and(&d->habits, ~habits);
+}
+
+static int
+ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec_user *u, unsigned needs)
+{
+    struct disperse *d = op->d;
+    struct ec_grants g = {0};
+    int err = 0;
+
+    ec_hold_begin(op, inode, h);
     child_set up = atomic_load(&d->up);
-    h->locked = h->good = children_count(up) < d->data
-                              ? 0
-                              : ec_locks_take(op, inode, d->xl->name, h->owner, up, &err);
+    if (children_count(up) >= d->data && !take_in_one_message(op, h, needs))
+        h->locked = h->good = ec_locks_take(op, inode, d->xl->name, h->owner, up, &err);
     if (!h->locked) {
         ec_hold_set_free(h);
         return err ? err : -ENOTCONN;
@@ -573,14 +599,6 @@ ec_hold_take(struct ec_op *op, struct inode *inode, struct ec_hold *h, struct ec
     pthread_mutex_unlock(&h->ei->lock);
     ec_resume_granted(&g, NULL);
     return 0;
-}
-
-/* Ends the hold in a worker. Under the lock, without users; admits no new user. */
-static void
-ec_end_soon(struct ec_hold *h)
-{
-    h->state = EC_ENDING;
-    worker_post(&h->job);
 }
 
 static int
@@ -603,13 +621,15 @@ join_once(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned nee
     pthread_mutex_unlock(&ei->lock);
     if (!ec_resume_granted(&g, u->self))
         coroutine_yield();
-    int err = u->takes ? ec_hold_take(op, inode, h, u) : u->result;
+    int err = u->takes ? ec_hold_take(op, inode, h, u, needs) : u->result;
     if (err)
         return err;
     pthread_mutex_lock(&ei->lock);
     if (!h->file && op->file && op->inode == inode)
         h->file = ec_fd_ref(op->file);
     pthread_mutex_unlock(&ei->lock);
+    if (op->file && S_ISREG(inode->type))
+        learn_habits(op->d, USES_OPENED | (needs & MUST_MARK ? WRITES_OPENED | WRITES_NEW : 0), true);
     /* also before the XATTROP, so that a change that is refused leaves no mark */
     err = op->quorum ? check_good(op, h, needs) : 0;
     if (!err)
@@ -662,24 +682,17 @@ ec_join(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned needs
 
 /* ---- leaving a hold -------------------------------------------------------------------------- */
 
-/* Returns how long the lock is kept after the last user. */
-static uint64_t
-ec_kept_ms(const struct ec_hold *h)
-{
-    const struct disperse_conf *conf = xlator_conf(h->ei->d->xl);
-
-    if (S_ISREG(h->inode->type))
-        return conf->eager_lock ? (uint64_t)conf->kept_s * 1000 : 0;
-    return conf->other_eager_lock ? (uint64_t)conf->other_kept_s * 1000 : 0;
-}
-
 /* `flush` (may be NULL): the FLUSH that gets the result. Without one no caller is left to report an error to:
  * the dirty marks stay, and healers compare. */
 static void
 ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
 {
     struct ec_op op = {.d = h->ei->d, .inode = h->inode, .caller = h->caller};
-    int err = ec_write_back_last(&op, h);
+    child_set unlocked = 0;
+    unsigned writes = h->habits & (WRITES_OPENED | WRITES_NEW);
+
+    learn_habits(op.d, h->is_unused ? h->habits : h->has_changed[WORD_DATA] ? 0 : writes, false);
+    int err = ec_write_back_last(&op, h, &unlocked);
 
     if (err)
         ec_note_debt(h);
@@ -692,7 +705,8 @@ ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
                   "%s: cannot record the end of changes on enough bricks: %s", GFID(&h->inode->gfid),
                   strerror(-err));
     bool has_laggards = atomic_load(&op.d->up) & ~h->good;
-    ec_locks_drop(&op, h->inode, op.d->xl->name, h->owner, h->locked);
+    if (h->locked & ~unlocked)
+        ec_locks_drop(&op, h->inode, op.d->xl->name, h->owner, h->locked & ~unlocked);
     if (has_laggards)
         ec_heal_soon(op.d, h->inode);
     ec_hold_set_free(h);
@@ -716,7 +730,7 @@ leave_hold(struct ec_op *op, struct inode *inode, struct ec_user *u, bool ends_f
 {
     struct ec_hold *h = ec_hold_of(op->d, inode);
     struct ec_inode *ei = h->ei;
-    uint64_t delay_ms = ec_kept_ms(h);
+    uint64_t delay_ms = ec_kept_ms(h, inode);
     struct ec_grants g = {0};
     bool ends = false;
 

@@ -28,6 +28,7 @@ libkiln_xlators_a_SOURCES += \
 	xlators/cluster/disperse/heal.h \
 	xlators/cluster/disperse/hold.c \
 	xlators/cluster/disperse/index-list.c \
+	xlators/cluster/disperse/locks.c \
 	xlators/cluster/disperse/lookup.c \
 	xlators/cluster/disperse/metadata.c \
 	xlators/cluster/disperse/open-files.c \
@@ -52,6 +53,12 @@ check_PROGRAMS += xlators/cluster/disperse/test-disperse-hostile
 xlators_cluster_disperse_test_disperse_hostile_SOURCES = xlators/cluster/disperse/test-disperse-hostile.c $(TEST_CHILDREN)
 xlators_cluster_disperse_test_disperse_hostile_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_hostile_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-joined
+xlators_cluster_disperse_test_disperse_joined_SOURCES = xlators/cluster/disperse/test-disperse-joined.c \
+	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_joined_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_joined_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-names
 xlators_cluster_disperse_test_disperse_names_SOURCES = xlators/cluster/disperse/test-disperse-names.c \

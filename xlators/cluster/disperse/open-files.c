@@ -117,7 +117,7 @@ ec_fd_make(struct ec_op *op, struct fan *f, child_set set, struct inode *inode)
 void
 ec_fd_released(struct disperse *d, struct fd *fd, struct ec_fd *f)
 {
-    if (!fd->is_dir && ec_is_unwritten(d, fd->inode))
+    if (!fd->is_dir && (ec_is_unwritten(d, fd->inode) || ec_is_unused(d, fd->inode)))
         ec_hurry(ec_hold_of(d, fd->inode));
     ec_fd_unref(f);
 }
@@ -134,25 +134,46 @@ ec_open_make(const struct ec_op *op, unsigned i, bool is_spare, const void *unus
     return stk;
 }
 
+/* Reads the replies to OPEN or OPENDIR, and frees them. */
 static int
-open_on_children(struct ec_op *op, child_set to, unsigned at_least)
+take_open_replies(struct ec_op *op, struct fan *f, unsigned at_least)
 {
-    struct fan f;
-    int ret, err = ec_ask(&f, op, to, ec_open_make, NULL);
+    int ret, err;
+    child_set good = answers_winner(f, false, &ret);
 
-    if (err)
-        return err;
-    child_set good = answers_winner(&f, false, &ret);
-    if (f.unread)
+    if (f->unread)
         err = -ENOMEM;
     else if (ret < 0 || children_count(good) < at_least)
         err = ret < 0 ? ret : -EIO;
     else
-        err = answers_take(op, &f, good);
+        err = answers_take(op, f, good);
     if (!err)
-        err = ec_fd_make(op, &f, f.good, op->inode);
-    fan_end(&f);
+        err = ec_fd_make(op, f, f->good, op->inode);
+    fan_end(f);
     return err;
+}
+
+static int
+open_on_children(struct ec_op *op, child_set to, unsigned at_least)
+{
+    struct fan f;
+    int err = ec_ask(&f, op, to, ec_open_make, NULL);
+
+    return err ? err : take_open_replies(op, &f, at_least);
+}
+
+/* Opens a file; with its hold, if the file is likely to be used. */
+static int
+open_with_hold(struct ec_op *op)
+{
+    struct ec_early e;
+    struct ec_hold *h = S_ISREG(inode_type(op->inode)) ? ec_early_hold(op, op->inode, &e) : NULL;
+    struct fan f;
+
+    if (!h)
+        return open_on_children(op, atomic_load(&op->d->up), op->d->data);
+    int err = ec_ask_with_hold(&f, op, ec_open_make, NULL, h, &e);
+    return err ? err : take_open_replies(op, &f, op->d->data);
 }
 
 /* Cuts a file that was opened with O_TRUNC. */
@@ -167,7 +188,7 @@ truncate_opened(struct ec_op *op)
 void
 ec_open_go(struct ec_op *op)
 {
-    int err = open_on_children(op, atomic_load(&op->d->up), op->d->data);
+    int err = open_with_hold(op);
 
     if (!err && op->stk->call.flags & O_TRUNC)
         err = truncate_opened(op);
