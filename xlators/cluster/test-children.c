@@ -293,6 +293,23 @@ step_run(struct child_call *c, struct fault *f)
     return !waits && (kind == FAULT_UNANSWERED || kind == FAULT_CUT_AFTER) ? -ENOTCONN : ret;
 }
 
+/* Returns whether bricks of kilnd run the call in a sequence (rpc/server/sequence.c). */
+static bool
+runs_in_sequence(enum fop fop)
+{
+    switch (fop) {
+    case FOP_open:
+    case FOP_create:
+    case FOP_xattrop:
+    case FOP_fxattrop:
+    case FOP_fsync:
+    case FOP_flush:
+        return true;
+    default:
+        return is_lock_call(fop);
+    }
+}
+
 /* Runs joined calls as a brick runs a message, and then answers all. Each has a number of its own, so a fault
  * may come between two of them: a lost connection loses the answers of the calls before, too. */
 static void
@@ -312,6 +329,7 @@ sequence_run(struct child_call *c, struct fault *f)
             scene.calls[child]++;
             scene.calls[ANY_CHILD]++;
         }
+        must(runs_in_sequence(next->call.fop));
         steps[count] = c->stk = next;
         next = next->joined;
         c->stk->joined = NULL;

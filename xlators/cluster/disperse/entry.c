@@ -76,28 +76,21 @@ size_make(const struct ec_op *op, unsigned i, bool is_spare, const void *inode)
     return NULL;
 }
 
-/* Reads the size from the replies, and frees them. Without an answer 0. */
-static uint64_t
-take_size(struct fan *f)
-{
-    int ret;
-    child_set good = answers_winner(f, false, &ret);
-    uint64_t size = ret < 0 ? 0 : ec_get_size(f->stk[child_first(good)]->reply.xdata);
-
-    fan_end(f);
-    return size;
-}
-
 /* Returns the size that the hold or most bricks know; without an answer 0. */
 static uint64_t
 size_of_file(struct ec_op *op, struct inode *inode, child_set of)
 {
     uint64_t size = 0;
     struct fan f;
+    int ret;
 
     if (ec_size_held(op->d, inode, &size) || ec_ask(&f, op, of, size_make, inode))
         return size;
-    return take_size(&f);
+    child_set good = answers_winner(&f, false, &ret);
+    if (ret >= 0)
+        size = ec_get_size(f.stk[child_first(good)]->reply.xdata);
+    fan_end(&f);
+    return size;
 }
 
 /* ---- a change in one directory --------------------------------------------------------------- */
@@ -137,48 +130,16 @@ take_created(struct ec_op *op, struct fan *f, child_set good)
     return err;
 }
 
-/* The size of a file that gets a name. */
-struct ec_named {
-    bool has_size;
-    uint64_t size;
-};
-
-/* Sends a LINK or RENAME of a file, and asks for the file's size in the same message. Returns 0 with the
- * replies, or -ENOMEM. */
-static int
-ask_with_size(struct ec_op *op, struct fan *f, child_set to, struct ec_named *named)
-{
-    struct fan size;
-
-    fan_begin(f);
-    fan_begin(&size);
-    for_each_child (i, to) {
-        const struct fan_step steps[] = {{f, ec_entry_make(op, i, false, NULL), false},
-                                         {&size, size_make(op, i, false, op->inode), false}};
-
-        fan_wind_joined(steps, 2, op->d->xl, i);
-    }
-    fan_wait(f);
-    fan_wait(&size);
-    named->has_size = size.good != 0;
-    named->size = take_size(&size);
-    return ec_ask_rest(f, op, ec_entry_make, NULL);
-}
-
 /* Completes the reply of a LINK or RENAME of a file. */
 static int
-set_size_of_named(struct ec_op *op, child_set good, const struct ec_named *named)
+set_size_of_named(struct ec_op *op, child_set good)
 {
     struct iatt *stat = &op->stk->reply.stat;
     struct inode *inode = inode_link(op->d->xl->graph->inodes, NULL, NULL, stat);
-    uint64_t held;
 
     if (!inode)
         return -ENOMEM;
-    if (named->has_size && inode == op->inode)
-        iatt_set_size(stat, ec_size_held(op->d, inode, &held) ? held : named->size);
-    else
-        iatt_set_size(stat, size_of_file(op, inode, good));
+    iatt_set_size(stat, size_of_file(op, inode, good));
     inode_unref(inode);
     return 0;
 }
@@ -186,17 +147,13 @@ set_size_of_named(struct ec_op *op, child_set good, const struct ec_named *named
 /* Sends the caller's call to `to`; a CREATE that reaches all children takes the hold of the new file along,
  * if that is likely to be written. Returns 0 or -ENOMEM. */
 static int
-ask_for_name(struct ec_op *op, struct fan *f, child_set to, const uint64_t folder_version[2],
-             struct ec_named *named)
+ask_for_name(struct ec_op *op, struct fan *f, child_set to, const uint64_t folder_version[2])
 {
     struct iatt asked = {.mode = S_IFREG};
     struct inode *inode = NULL;
     struct ec_hold *h = NULL;
     struct ec_early e;
 
-    if ((op->fop == FOP_link || op->fop == FOP_rename) && op->inode && S_ISREG(inode_type(op->inode)) &&
-        fan_takes_joined(op->d->xl, to))
-        return ask_with_size(op, f, to, named);
     if (op->fop == FOP_create && to == op->d->all &&
         !dict_get_gfid(op->stk->call.xdata, DICT_KEY_GFID_REQ, &asked.gfid))
         inode = inode_link(op->d->xl->graph->inodes, NULL, NULL, &asked);
@@ -214,13 +171,12 @@ static int
 change_name(struct ec_op *op, child_set to, child_set *sent, child_set *good, bool *is_done)
 {
     uint64_t first = htobe64(ec_version_step()), folder_version[2] = {first, first};
-    struct ec_named named = {0};
     struct fan f;
     int ret;
 
     *sent = *good = 0;
     *is_done = false;
-    if (ask_for_name(op, &f, to, folder_version, &named))
+    if (ask_for_name(op, &f, to, folder_version))
         return -ENOMEM;
     *good = answers_judge_change(op, &f, true, &ret);
     *sent = f.sent & ~f.unread;
@@ -231,7 +187,7 @@ change_name(struct ec_op *op, child_set to, child_set *sent, child_set *good, bo
     if (!err && op->fop == FOP_create)
         err = take_created(op, &f, *good);
     if (!err && (op->fop == FOP_link || op->fop == FOP_rename) && S_ISREG(op->stk->reply.stat.mode))
-        err = set_size_of_named(op, *good, &named);
+        err = set_size_of_named(op, *good);
     fan_end(&f);
     return err;
 }
