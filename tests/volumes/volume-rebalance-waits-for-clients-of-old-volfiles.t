@@ -17,8 +17,12 @@ status() {
 status_says() {
     status | grep -qE "$1"
 }
+files_on() {
+    find "$@" -path '*/.glusterfs' -prune -o -type f ! -perm 1000 -printf '%P\n'
+}
+# Of the files that were there before the bricks were added: a client with the new volfile makes new files on these bricks.
 moved_files() {
-    find "$T"/b/{5,6} -path '*/.glusterfs' -prune -o -type f ! -perm 1000 -print
+    files_on "$T"/b/{5,6} | grep -Fxf "$T/before" || true
 }
 progress() {
     cat "$T/work/progress" 2>/dev/null || echo 0
@@ -65,6 +69,7 @@ python3 "$source_dir/tests/distribute/migrate_work.py" "$T/slow/d" "$T/work" 4 4
 work_pid=$!
 works_on
 
+files_on "$T"/b/{1,2,3,4} >"$T/before"
 kiln volume add-brick v "$T"/b/{5,6}
 kiln volume rebalance v start
 t "the rebalance waits for a client" wait_for 240 "the wait" status_says '^Waits for a client '
