@@ -25,7 +25,7 @@
 #include "graph/graph.h"
 
 enum {
-    CHILDREN_MAX = 4,
+    CHILDREN_MAX = 6,
     STORED_OBJECTS_MAX = 32,
     STORED_NAMES_MAX = 48,
     STORED_XATTRS_MAX = 14,

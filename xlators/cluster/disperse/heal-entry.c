@@ -13,6 +13,8 @@
  *                   If K children have the object under any name, a client may have died while it renamed the
  *                   object: a name of more than R children, whose removal no caller has seen, stays; from a
  *                   name of fewer children the object moves to the name that the others have (heal-move.c).
+ *                   Others that have missed changes of the folder do not count: the RENAME was complete
+ *                   without them, and then a client died in the removal of the new name.
  *                   A file that K children have, but with contents of which no K belong together, goes, if
  *                   a client has died while it removed the file
  *      end        the sinks' versions rise to that of the first look; dirty goes
@@ -157,6 +159,21 @@ children_with_other_name(struct ec_name *n, child_set same, struct inode *inode)
     return has;
 }
 
+/* Returns the children whose folder has the newest version, if they are K: they lack no change that a caller
+ * has seen succeed. 0: not known. */
+static child_set
+folder_sources(const struct ec_heal *h)
+{
+    child_set sources = 0;
+    uint64_t newest = 0;
+
+    for_each_child (i, h->has)
+        newest = h->copy[i].version[WORD_DATA] > newest ? h->copy[i].version[WORD_DATA] : newest;
+    for_each_child (i, h->has)
+        sources |= h->copy[i].version[WORD_DATA] == newest ? CHILD(i) : 0;
+    return children_count(sources) >= h->op.d->data ? sources : 0;
+}
+
 /* Removes the name on child i, or moves the last name of an object that others have to their name for it. */
 static int
 lose_on(struct ec_name *n, unsigned i, struct inode *inode, child_set others)
@@ -180,7 +197,9 @@ lose_object(struct ec_name *n, child_set same)
 
     if (!inode)
         return -ENOMEM;
-    child_set others = children_with_other_name(n, same, inode);
+    child_set others = children_with_other_name(n, same, inode), sources = folder_sources(n->h);
+    if (sources && !(others & sources))
+        others = 0; /* they have missed the object's RENAME, and its removal came later */
     if (children_count(same | others) < d->data)
         others = 0; /* it cannot be rebuilt */
     if (others && children_count(same) > d->redundancy && !n->kept) {
@@ -375,20 +394,15 @@ static bool
 is_half_removed(struct ec_name *n, child_set without, struct inode *inode)
 {
     const struct ec_heal *h = n->h;
-    uint64_t newest = 0;
-    child_set sources = 0;
     bool was_whole;
+    child_set with = h->op.d->all & ~without;
 
-    for_each_child (i, h->has)
-        newest = h->copy[i].version[WORD_DATA] > newest ? h->copy[i].version[WORD_DATA] : newest;
-    for_each_child (i, h->has)
-        sources |= h->copy[i].version[WORD_DATA] == newest ? CHILD(i) : 0;
-    if (!S_ISREG(inode_type(inode)) || !(without & sources) || (n->has | n->lacks) != h->op.d->all ||
-        sees_whole_contents(n, inode, h->op.d->all & ~without, false))
+    if (!S_ISREG(inode_type(inode)) || !(without & folder_sources(h)) ||
+        (n->has | n->lacks) != h->op.d->all || sees_whole_contents(n, inode, with, false))
         return false;
-    (void)ec_mend_raise(h->op.d, inode, h->op.d->all & ~without);
+    (void)ec_mend_raise(h->op.d, inode, with);
     (void)ec_heal_object(h->op.d, inode, HEAL_MARKED, &was_whole);
-    return !sees_whole_contents(n, inode, h->op.d->all & ~without, true);
+    return !sees_whole_contents(n, inode, with, true);
 }
 
 static int

@@ -9,14 +9,18 @@
 enum { WIDE = 4 }; /* 3+1 children: two of them are neither K nor at most R */
 
 static unsigned count; /* of children */
+static unsigned redundancy = 1;
 static const char *path_of_new, *new_folder, *new_name;
 static bool is_folder; /* the renamed object; else a file */
 
 static void
 begin(void)
 {
+    char options[80];
+
     scene.takes_sequences = takes_joined;
-    scene_begin(&cluster_disperse_xlator, " option redundancy 1\n option background-heals 0\n");
+    snprintf(options, sizeof options, " option redundancy %u\n option background-heals 0\n", redundancy);
+    scene_begin(&cluster_disperse_xlator, options);
 }
 
 static struct inode *
@@ -399,6 +403,47 @@ START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
 }
 END_TEST
 
+/* 4+2 children, of which two miss the RENAME of a folder or file. The next mount dies in the removal of the
+ * new name, which two children have done. The old name does not come back. */
+START_TEST(a_name_that_was_renamed_away_does_not_come_back)
+{
+    count = 6;
+    redundancy = 2;
+    is_folder = !_i;
+    findings = 0;
+    snprintf(run_text, sizeof run_text, "case %d", _i);
+    scene_clear(count, false);
+    begin();
+    make(FOP_mkdir, "/", "a");
+    make(FOP_mkdir, "/", "b");
+    make(is_folder ? FOP_mkdir : FOP_create, "/a", "x");
+    scene_run(5000);
+    scene_child_down(3);
+    scene_child_down(4);
+    scene_run(0);
+    move("/a", "x", "/b", "y");
+    scene_run(5000);
+    for (unsigned i = 0; i < 2; i++) {
+        struct store *s = &scene.store[i];
+        struct stored_object *o = store_find(s, "/b/y");
+
+        store_drop_name(s, store_name_of(s, (unsigned)(store_find(s, "/b") - s->object), "y"));
+        o->stat.mode = 0;
+    }
+    scene_child_up(3);
+    scene_child_up(4);
+    scene_run(0);
+    for (unsigned pass = 0; pass < 3; pass++) {
+        heal("/b");
+        heal("/a");
+    }
+    ck_assert_uint_eq(children_with("/a/x"), 0);
+    ck_assert_uint_eq(children_with("/b/y") % count, 0);
+    scene_run(5000);
+    scene_end();
+}
+END_TEST
+
 static void
 add_tests(TCase *t)
 {
@@ -406,6 +451,7 @@ add_tests(TCase *t)
                         sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(t, a_half_renamed_object_outlives_its_healer, 0, sizeof cases / sizeof cases[0]);
     tcase_add_loop_test(t, objects_that_have_changed_names_are_moved, 0, 4);
+    tcase_add_loop_test(t, a_name_that_was_renamed_away_does_not_come_back, 0, 2);
     tcase_add_loop_test(t, a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole, 0, 3);
 }
 
