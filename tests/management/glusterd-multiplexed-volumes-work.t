@@ -57,7 +57,10 @@ t "glusterd sets an option that allows writing" gl volume set b features.read-on
 wait_for 60 "the bricks to take writes" writes
 is "$(glusterd_brick_pids)" "$brick_pid" "no brick was restarted for the options"
 
-t "heal info finds nothing to heal" bash -c "gluster volume heal b info | grep -c '^Number of entries: 0' | grep -x 4"
+nothing_to_heal() {
+    [[ $(gluster volume heal b info | grep -c '^Number of entries: 0') -eq 4 ]]
+}
+t "heal info finds nothing to heal" wait_for 60 "nothing to heal" nothing_to_heal
 gl volume statedump b >/dev/null
 has_dump() { compgen -G "/run/gluster/*.$brick_pid.dump.*" >/dev/null; }
 wait_for 60 "a statedump" has_dump
