@@ -177,7 +177,9 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
     h->length = length > 0 ? (uint64_t)length : 0;
     ec_settle_size(h);
+    pthread_mutex_lock(&h->ei->lock);
     h->nameless = children_without_name(f);
+    pthread_mutex_unlock(&h->ei->lock);
     ec_blame(h, f->sent & ~good);
     return 0;
 }

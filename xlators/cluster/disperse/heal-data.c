@@ -57,6 +57,20 @@ equal_data(const struct ec_heal *h, unsigned i)
     return same;
 }
 
+child_set
+ec_largest_equal(const struct ec_heal *h)
+{
+    child_set best = 0;
+
+    for_each_child (i, h->has) {
+        child_set same = ec_copy_is_source(&h->copy[i]) ? equal_data(h, i) : 0;
+
+        if (children_count(same) > children_count(best))
+            best = same;
+    }
+    return best;
+}
+
 /* Gives equal lengths to fragments of which a truncation that a client died in has cut some or all: the bytes
  * behind the K-th longest one are gone from too many children. A child with a shorter one is a sink. Returns
  * 0 or -errno. */
@@ -113,15 +127,9 @@ choose_sources(struct ec_data_heal *x)
 {
     struct ec_heal *h = x->h;
     const unsigned data = h->op.d->data;
-    child_set best = 0, mended = 0;
+    child_set best = ec_largest_equal(h), mended = 0;
     int err = 0;
 
-    for_each_child (i, h->has) {
-        child_set same = ec_copy_is_source(&h->copy[i]) ? equal_data(h, i) : 0;
-
-        if (children_count(same) > children_count(best))
-            best = same;
-    }
     if (children_count(whole_fragments(h, best)) < data)
         err = ec_mend_counters(x, &mended);
     if (err)

@@ -351,27 +351,10 @@ make_objects_on(struct ec_name *n, child_set on, struct inode *inode, const stru
 
 /* ---- a file whose removal a dead client has begun -------------------------------------------- */
 
-/* Returns whether K children have the same version and size of the file's contents. */
-static bool
-has_whole_contents(const struct ec_heal *file)
-{
-    unsigned most = 0;
-
-    for_each_child (i, file->has) {
-        unsigned same = 0;
-
-        for_each_child (k, ec_copy_is_source(&file->copy[i]) ? file->has : 0)
-            same += file->copy[k].version[WORD_DATA] == file->copy[i].version[WORD_DATA] &&
-                    file->copy[k].size == file->copy[i].size;
-        most = same > most ? same : most;
-    }
-    return most >= file->op.d->data;
-}
-
-/* Looks at the children of `of`, with the lock of the file there if `locks`. Returns true also if the look
- * was not possible. */
-static bool
-sees_whole_contents(struct ec_name *n, struct inode *inode, child_set of, bool locks)
+/* Looks at the file on the children of `of`, with its lock there if `locks`. Returns 0, or -EAGAIN if the
+ * look was not possible. */
+static int
+see_contents(const struct ec_name *n, struct inode *inode, child_set of, bool locks, bool *is_whole)
 {
     const struct disperse *d = n->h->op.d;
     struct ec_heal file;
@@ -381,28 +364,37 @@ sees_whole_contents(struct ec_name *n, struct inode *inode, child_set of, bool l
     child_set locked = locks ? ec_locks_take(&file.op, inode, d->xl->name, file.lock_owner, of, &err) : 0;
     if (!locks || locked == of)
         (void)ec_heal_see(&file); /* an error: exactly K children have the file */
-    bool is_whole = (file.has | file.lacks) != d->all || has_whole_contents(&file);
+    *is_whole = children_count(ec_largest_equal(&file)) >= d->data;
     ec_locks_drop(&file.op, inode, d->xl->name, file.lock_owner, locked);
     ec_heal_end(&file);
-    return is_whole;
+    return (file.has | file.lacks) == d->all ? 0 : -EAGAIN;
 }
 
-/* Returns whether a client has died while it removed the file's last name, so that fewer than K children have
- * the newest contents, and no heal can help. A child whose folder has the newest version lacks the file for
- * no other reason. Such a file is removed: no caller has seen that it stays. */
-static bool
-is_half_removed(struct ec_name *n, child_set without, struct inode *inode)
+/* Sets *is: a client has died while it removed the file's last name, so that fewer than K children have the
+ * newest contents, and no heal can help. A child whose folder has the newest version lacks the file for no
+ * other reason. Such a file is removed: no caller has seen that it stays. Returns 0, or -errno: not known
+ * yet, because the heal of the file waits for a client that may return, or a child is lost. */
+static int
+judge_half_removed(const struct ec_name *n, child_set without, struct inode *inode, bool *is)
 {
     const struct ec_heal *h = n->h;
-    bool was_whole;
+    bool is_whole = true, was_whole;
     child_set with = h->op.d->all & ~without;
 
+    *is = false;
     if (!S_ISREG(inode_type(inode)) || !(without & folder_sources(h)) ||
-        (n->has | n->lacks) != h->op.d->all || sees_whole_contents(n, inode, with, false))
-        return false;
+        (n->has | n->lacks) != h->op.d->all)
+        return 0;
+    int err = see_contents(n, inode, with, false, &is_whole);
+    if (err || is_whole)
+        return err;
     (void)ec_mend_raise(h->op.d, inode, with);
-    (void)ec_heal_object(h->op.d, inode, HEAL_MARKED, &was_whole);
-    return !sees_whole_contents(n, inode, with, true);
+    err = ec_heal_object(h->op.d, inode, HEAL_MARKED, &was_whole);
+    if (err == -EAGAIN || err == -ENOTCONN || err == -ENOMEM)
+        return err;
+    err = see_contents(n, inode, with, true, &is_whole);
+    *is = !err && !is_whole;
+    return err;
 }
 
 static int
@@ -429,6 +421,7 @@ static int
 make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *a)
 {
     child_set without = 0;
+    bool is_half_removed = false;
     int err = 0;
 
     for_each_child (i, n->lacks) {
@@ -437,9 +430,12 @@ make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *
         without |= ret == -ENOENT ? CHILD(i) : 0;
         err = ret && ret != -ENOENT && ret != -EEXIST ? ret : err;
     }
-    if (!err && without && is_half_removed(n, without, inode))
+    int ret = without ? judge_half_removed(n, without, inode, &is_half_removed) : 0;
+    if (ret)
+        return ret;
+    if (is_half_removed)
         return remove_rests(n, n->h->op.d->all & ~without, inode);
-    int ret = make_objects_on(n, without, inode, a);
+    ret = make_objects_on(n, without, inode, a);
     return ret ? ret : err;
 }
 

@@ -30,7 +30,6 @@
  * the write. A healer that dies between two children leaves counters that still differ, and the next heal
  * compares again. */
 #include <errno.h>
-#include <string.h>
 
 #include "log/log.h"
 #include "xlators/cluster/disperse/heal-data.h"
@@ -270,22 +269,6 @@ mend_lacking(const struct ec_heal *h, struct ec_change change[])
     return lacking;
 }
 
-/* Returns whether K children have equal versions: another operation has completed the raise. */
-static bool
-has_equal_versions(const struct ec_heal *h)
-{
-    unsigned most = 0;
-
-    for_each_child (i, h->has) {
-        unsigned same = 0;
-
-        for_each_child (k, h->has)
-            same += memcmp(h->copy[k].version, h->copy[i].version, sizeof h->copy[i].version) == 0;
-        most = same > most ? same : most;
-    }
-    return most >= h->op.d->data;
-}
-
 int
 ec_mend_raise(struct disperse *d, struct inode *inode, child_set of)
 {
@@ -300,7 +283,10 @@ ec_mend_raise(struct disperse *d, struct inode *inode, child_set of)
         (void)ec_heal_see(&h); /* succeeds with more than K children only */
         child_set lacking = mend_lacking(&h, change);
 
-        err = lacking ? ec_heal_add(&h, lacking, inode, change, NULL) : has_equal_versions(&h) ? 0 : -EIO;
+        /* without a lack, another operation may have completed the raise meanwhile */
+        err = children_count(ec_largest_equal(&h)) >= d->data ? 0 : -EIO;
+        if (lacking)
+            err = ec_heal_add(&h, lacking, inode, change, NULL);
         if (!err && lacking)
             log_event(LOG_INFO, d->xl, "disperse-raise-mended",
                       "%s: a client died before a change: the version of each brick is %llu now",

@@ -123,8 +123,10 @@ uint32_t ec_heal_type(struct disperse *d, struct inode *inode, bool *is_gone);
 /* dead-objects.c: the comparison of objects that a client was changing when it died. */
 extern const struct dead_changes_of dead_objects;
 
+/* Returns the largest group of children with the same data version and size, in the latest heal_see(). */
+child_set ec_largest_equal(const struct ec_heal *h);
 /* Gives the children `of` the same version, if they differ only because a client died before a change.
- * Returns 0 or -errno. */
+ * Returns 0, also if K have the same version already, or -errno. */
 int ec_mend_raise(struct disperse *d, struct inode *inode, child_set of);
 
 /* Queues a background heal of an object with children that are behind. */

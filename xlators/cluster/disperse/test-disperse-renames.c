@@ -352,6 +352,18 @@ END_TEST
 
 /* ---- files that a client was removing when it died ------------------------------------------- */
 
+/* The child has done the removal of the name, the object's last one. */
+static void
+lose_name(unsigned child, const char *folder, const char *name)
+{
+    struct store *s = &scene.store[child];
+    struct stored_name *n = store_name_of(s, (unsigned)(store_find(s, folder) - s->object), name);
+    struct stored_object *o = &s->object[n->object];
+
+    store_drop_name(s, n);
+    o->stat.mode = 0;
+}
+
 /* A mount dies in the UNLINK of a file, which child 0 has done. 3+1 children. Child 3 was away
  *      0: while the file's bytes changed: too few children have them, and the file goes
  *      1: while only the folder changed: the file stays
@@ -374,10 +386,7 @@ START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
     if (!_i)
         write_bytes('n');
     scene_run(5000);
-    struct store *s = &scene.store[0];
-    struct stored_object *o = store_find(s, "/a/x");
-    store_drop_name(s, store_name_of(s, (unsigned)(store_find(s, "/a") - s->object), "x"));
-    o->stat.mode = 0;
+    lose_name(0, "/a", "x");
     if (_i == 2) {
         const unsigned char mark[16] = {[7] = 1, [15] = 1};
         struct stored_object *raised = store_find(&scene.store[1], "/a/x");
@@ -423,13 +432,8 @@ START_TEST(a_name_that_was_renamed_away_does_not_come_back)
     scene_run(0);
     move("/a", "x", "/b", "y");
     scene_run(5000);
-    for (unsigned i = 0; i < 2; i++) {
-        struct store *s = &scene.store[i];
-        struct stored_object *o = store_find(s, "/b/y");
-
-        store_drop_name(s, store_name_of(s, (unsigned)(store_find(s, "/b") - s->object), "y"));
-        o->stat.mode = 0;
-    }
+    lose_name(0, "/b", "y");
+    lose_name(1, "/b", "y");
     scene_child_up(3);
     scene_child_up(4);
     scene_run(0);
