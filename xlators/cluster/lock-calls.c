@@ -49,23 +49,27 @@ lock_call_to_unlock(struct fop_call *call)
 int
 lock_calls_in_turn(const struct fan_maker *m, struct call_stack *caller, child_set on, child_set *has)
 {
+    int worst = 0;
+
     *has = 0;
-    for_each_child (i, on) {
+    while (on && !worst) {
+        bool may_all = *has && !lock_call_waits(&caller->call);
+        child_set to = may_all ? on : CHILD(child_first(on));
         struct fan f;
-        int err = fan_send(&f, m, CHILD(i));
+        int err = fan_send(&f, m, to);
 
         if (err)
             return err;
-        err = f.ret[i];
-        if (err >= 0 && !*has)
+        if (!*has && fan_done(&f))
             /* a lock's reply has no dict, so memory cannot run out here */
-            (void)fan_copy_reply(&f, i, caller);
+            (void)fan_copy_reply(&f, child_first(to), caller);
         *has |= fan_done(&f);
+        for_each_child (i, to)
+            worst = !worst && f.ret[i] < 0 && f.ret[i] != -ENOTCONN ? f.ret[i] : worst;
         fan_end(&f);
-        if (err < 0 && err != -ENOTCONN)
-            return err;
+        on &= ~to;
     }
-    return 0;
+    return worst;
 }
 
 int

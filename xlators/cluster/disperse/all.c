@@ -6,9 +6,9 @@
  *                     file
  *   fsync, fsyncdir   the same, then FSYNC on all good children; the hold goes on
  *   statfs            to all; the smallest free space counts for each fragment
- *   lk                a lock of an application: to child after child, in order, so that of two clients that
- *                     want the lock one gets it on the first child and the other waits there. If a child
- *                     refuses, the earlier children are unlocked again. An unlock goes to all in parallel
+ *   lk                a lock of an application: to the first child, and then to the rest, in the order of
+ *                     lock-calls.h. If a child refuses, the others are unlocked again. An unlock goes to all
+ *                     in parallel
  *   inodelk, entrylk  a lock of a layer above: to all in parallel, without waiting. If a child's lock is
  *                     taken, the granted locks are released, and the children are locked in turn
  *
@@ -196,7 +196,7 @@ unlock_all(struct ec_op *op, child_set on)
     fan_end(&f);
 }
 
-/* Locks the children one after the other, in the caller's way; skips children that are down. */
+/* Locks the children in the order of lock-calls.h, in the caller's way; skips children that are down. */
 static int
 lock_all_in_turn(struct ec_op *op, child_set on)
 {

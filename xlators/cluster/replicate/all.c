@@ -4,10 +4,9 @@
  *   flush, fsyncdir, ipc    to all in parallel; succeeds if a quorum succeeds. fsyncdir first opens the
  *                           folder where it is not open
  *   statfs                  to all but the arbiter; the child with the least free space answers for the set
- *   lk                      a lock of an application: to child after child, in order, so that of two
- *                           clients that want the lock one gets it on the first child and the other waits
- *                           there. If a child refuses, the earlier children are unlocked again. An unlock
- *                           goes to all in parallel
+ *   lk                      a lock of an application: to the first child, and then to the rest, in the
+ *                           order of lock-calls.h. If a child refuses, the others are unlocked again. An
+ *                           unlock goes to all in parallel
  *   lockinfo                get: joins the replies of all children; set: to all. It moves locks from one fd
  *                           to another and does not change the file, so it needs no transaction
  *   inodelk, entrylk        a lock of a layer above: to all in parallel, without waiting. If a child's lock
@@ -136,7 +135,7 @@ unlock_children(struct op *op, child_set on)
     fan_end(&f);
 }
 
-/* Locks the children one after the other; skips children that are down. */
+/* Locks the children in the order of lock-calls.h; skips children that are down. */
 static int
 lock_children_in_turn(struct op *op, child_set on)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/test-must.h"
+#include "stack/lock-cmd.h"
 #include "xlators/cluster/replicate/test-replicas.h"
 
 static const struct {
@@ -552,8 +553,48 @@ START_TEST(a_lock_whose_reply_is_lost_is_released)
     scene.lie = lose_lock_reply;
     must(act_setlk() == -ENOMEM);
     scene.lie = NULL;
-    must(unlocked_children == 3);
+    must(unlocked_children == 7);
     operation_end(&operations[1]);
+}
+END_TEST
+
+static unsigned refusing_child;
+
+static void
+refuse_lock(unsigned child, struct call_stack *stk, int *ret)
+{
+    if (stk->call.fop != FOP_lk)
+        return;
+    if (stk->call.type == FLOCK_UNLOCK)
+        unlocked_children |= 1u << child;
+    else if (child == refusing_child)
+        *ret = -EAGAIN;
+}
+
+/* After the first child's grant, a lock that does not wait goes to all the rest, and a lock that waits to the
+ * next child. */
+START_TEST(a_refused_lock_is_released)
+{
+    static const struct {
+        unsigned child;
+        uint32_t cmd;
+        unsigned asked, unlocked;
+    } cases[] = {{0, LK_SET, 1, 0}, {0, LK_SET_WAIT, 1, 0}, {1, LK_SET, 3, 5}, {1, LK_SET_WAIT, 2, 1},
+                 {2, LK_SET, 3, 3}, {2, LK_SET_WAIT, 3, 3}};
+
+    for (unsigned n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        operation_begin(1, &operations[1], true);
+        unlocked_children = 0;
+        refusing_child = cases[n].child;
+        scene.lie = refuse_lock;
+        scene_arm(NULL, 0);
+        must(act_lock(cases[n].cmd, FLOCK_WRITE) == -EAGAIN);
+        must(unlocked_children == cases[n].unlocked);
+        unsigned unlocks = (unsigned)__builtin_popcount(unlocked_children);
+        must(scene.calls[ANY_CHILD] == cases[n].asked + unlocks);
+        scene.lie = NULL;
+        operation_end(&operations[1]);
+    }
 }
 END_TEST
 
@@ -612,6 +653,7 @@ test_suite(void)
     tcase_add_test(t, lockinfo_of_all_children_is_joined);
     tcase_add_test(t, the_first_child_that_knows_a_holder_answers);
     tcase_add_test(t, a_lock_whose_reply_is_lost_is_released);
+    tcase_add_test(t, a_refused_lock_is_released);
     tcase_add_test(t, places_are_joined);
     tcase_add_test(t, the_child_with_the_least_space_answers);
     suite_add_tcase(s, t);
