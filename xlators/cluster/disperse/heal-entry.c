@@ -370,26 +370,44 @@ see_contents(const struct ec_name *n, struct inode *inode, child_set of, bool lo
     return (file.has | file.lacks) == d->all ? 0 : -EAGAIN;
 }
 
+/* Heals the contents on more than K children. */
+static int
+heal_contents(struct disperse *d, struct inode *inode, child_set of)
+{
+    struct ec_heal file;
+
+    ec_heal_begin(&file, d, inode);
+    file.on &= of;
+    file.unit_ns = heal_unit_begin(&d->throttle);
+    int err = ec_heal_see(&file);
+    if (!err)
+        err = ec_heal_data(&file);
+    heal_unit_end(&d->throttle, file.unit_ns);
+    ec_heal_end(&file);
+    return err;
+}
+
 /* Sets *is: a client has died while it removed the file's last name, so that fewer than K children have the
  * newest contents, and no heal can help. A child whose folder has the newest version lacks the file for no
  * other reason. Such a file is removed: no caller has seen that it stays. Returns 0, or -errno: not known
- * yet, because the heal of the file waits for a client that may return, or a child is lost. */
+ * yet, because the heal of the file waits for a client that may return, or a child is away. */
 static int
 judge_half_removed(const struct ec_name *n, child_set without, struct inode *inode, bool *is)
 {
     const struct ec_heal *h = n->h;
-    bool is_whole = true, was_whole;
+    bool is_whole = true;
     child_set with = h->op.d->all & ~without;
 
     *is = false;
-    if (!S_ISREG(inode_type(inode)) || !(without & folder_sources(h)) ||
-        (n->has | n->lacks) != h->op.d->all)
+    if (!S_ISREG(inode_type(inode)) || !(without & folder_sources(h)))
         return 0;
     int err = see_contents(n, inode, with, false, &is_whole);
-    if (err || is_whole)
+    if (is_whole)
+        return 0;
+    if (err)
         return err;
     (void)ec_mend_raise(h->op.d, inode, with);
-    err = ec_heal_object(h->op.d, inode, HEAL_MARKED, &was_whole);
+    err = children_count(with) > h->op.d->data ? heal_contents(h->op.d, inode, with) : 0;
     if (err == -EAGAIN || err == -ENOTCONN || err == -ENOMEM)
         return err;
     err = see_contents(n, inode, with, true, &is_whole);

@@ -412,6 +412,45 @@ START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
 }
 END_TEST
 
+/* 4+2 children, of which two have missed a change of the bytes, so that too few have them after the UNLINK of
+ * child 0. While one of the two is away, nothing shows this, and the heal of the folder waits. */
+START_TEST(a_file_that_may_be_half_removed_waits_for_all_children)
+{
+    count = 6;
+    redundancy = 2;
+    is_folder = false;
+    findings = 0;
+    scene_clear(count, false);
+    begin();
+    make(FOP_mkdir, "/", "a");
+    make(FOP_create, "/a", "x");
+    write_bytes('o');
+    scene_run(5000);
+    scene_child_down(4);
+    scene_child_down(5);
+    scene_run(0);
+    write_bytes('n');
+    make(FOP_create, "/a", "other");
+    scene_run(5000);
+    lose_name(0, "/a", "x");
+    scene_child_up(4);
+    scene_run(0);
+    heal("/a");
+    scene_run(10000);
+    ck_assert_uint_eq(children_with("/a/x"), 5);
+    scene_child_up(5);
+    scene_run(0);
+    for (unsigned pass = 0; pass < 3; pass++)
+        heal("/a");
+    scene_run(10000);
+    ck_assert_uint_eq(children_with("/a/x"), 0);
+    ck_assert_uint_eq(children_with("/a/other"), count);
+    ck_assert_uint_eq(findings, 0);
+    scene_run(5000);
+    scene_end();
+}
+END_TEST
+
 /* 4+2 children, of which two miss the RENAME of a folder or file. The next mount dies in the removal of the
  * new name, which two children have done. The old name does not come back. */
 START_TEST(a_name_that_was_renamed_away_does_not_come_back)
@@ -457,6 +496,7 @@ add_tests(TCase *t)
     tcase_add_loop_test(t, objects_that_have_changed_names_are_moved, 0, 4);
     tcase_add_loop_test(t, a_name_that_was_renamed_away_does_not_come_back, 0, 2);
     tcase_add_loop_test(t, a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole, 0, 3);
+    tcase_add_test(t, a_file_that_may_be_half_removed_waits_for_all_children);
 }
 
 static Suite *
