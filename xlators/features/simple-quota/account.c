@@ -347,6 +347,8 @@ change_register(struct squota *q, struct squota_inode *ctx, int64_t needs)
     take_slot(q, ctx);
     if (ctx->flying++ == 0)
         cds_list_add_tail(&ctx->flyers_link, &q->flyers);
+    else
+        ctx->has_overlapped = true;
     ctx->begun++;
     ctx->changed_s = squota_now_s();
     ctx->reserved += needs;
@@ -411,7 +413,9 @@ squota_begin(struct xlator *xl, const struct call_stack *stk, struct inode *inod
 }
 
 /* Charges the figures of the reply until the next stat: a file that has grown has at least the blocks up to
- * its end, and a file that has shrunk has lost those beyond, as far as a reply can show. */
+ * its end, and a file that has shrunk has lost those beyond, as far as a reply can show. Replies of changes
+ * that ran at once arrive in any order, so a smaller file may be an old figure. Such a reply only raises the
+ * charge, because a lower charge would let the next change pass the limit. */
 static void
 charge_told(struct squota *q, struct squota_inode *ctx, const struct iatt *after)
 {
@@ -419,8 +423,9 @@ charge_told(struct squota *q, struct squota_inode *ctx, const struct iatt *after
 
     if (!S_ISREG(after->mode))
         return;
-    bool shrinks = size < ctx->size;
-    ctx->size = size;
+    bool shrinks = size < ctx->size && !ctx->has_overlapped;
+    if (size > ctx->size || shrinks)
+        ctx->size = size;
     squota_settle(q, ctx, told > ctx->charge || shrinks ? told : ctx->charge);
 }
 
@@ -433,8 +438,6 @@ squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, 
     if (!ctx)
         return;
     pthread_mutex_lock(&q->lock);
-    if (--ctx->flying == 0)
-        cds_list_del_init(&ctx->flyers_link);
     ctx->reserved -= reserved;
     if (ctx->ns) {
         ctx->ns->reserved -= reserved;
@@ -445,6 +448,10 @@ squota_end(struct xlator *xl, struct squota_inode *ctx, enum squota_after what, 
         if (what == SQUOTA_CHANGED || what == SQUOTA_UNSURE)
             look_enqueue(q, ctx);
         squota_shared_show(ctx->ns);
+    }
+    if (--ctx->flying == 0) {
+        cds_list_del_init(&ctx->flyers_link);
+        ctx->has_overlapped = false;
     }
     give_slot(q, ctx);
     pthread_mutex_unlock(&q->lock);

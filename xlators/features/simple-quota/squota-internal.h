@@ -112,6 +112,7 @@ struct squota_inode {
     int64_t charge;       /* bytes */
     int64_t reserved, ahead; /* this object's part of the namespace's `reserved` and `ahead` */
     bool is_allotted;     /* a client has requested blocks beyond the file's end */
+    bool has_overlapped;  /* two changes ran at once since `flying` was 0 */
     int64_t made;         /* the charge at the first stat: the size of a new object, for squota_made() */
     int64_t size;         /* file size at the last stat */
     struct inode *inode;  /* no reference, unless is_queued */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
-/* simple-quota: limits as text, and the state file after a process that died in the middle of a change. */
+/* simple-quota: limits as text, the state file after a process that died in the middle of a change, and
+ * replies that arrive in another order than the changes. */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +250,114 @@ START_TEST(shared_usage_is_that_of_the_fullest_replicas)
 }
 END_TEST
 
+/* ---- changes that run at once ---------------------------------------------------------------- */
+
+enum { BLOCK = 4096 };
+
+static struct {
+    struct squota q;
+    struct squota_ns ns;
+    struct squota_inode ctx;
+    struct inode *inode;
+    struct call_stack *stk;
+} w;
+
+/* A file of no bytes in a namespace with a limit of four blocks. The background work is off. */
+static void
+setup_writes(void)
+{
+    ck_assert_int_eq(graph_pools_init(), 0);
+    memset(&w, 0, sizeof w);
+    w.q.is_stopping = true;
+    pthread_mutex_init(&w.q.lock, NULL);
+    pthread_mutex_init(&w.q.look_lock, NULL);
+    CDS_INIT_LIST_HEAD(&w.q.queue);
+    CDS_INIT_LIST_HEAD(&w.q.flyers);
+    w.ns = (struct squota_ns){.limit = 4 * BLOCK, .others = -1, .listed = -1};
+    w.inode = calloc(1, sizeof *w.inode + sizeof w.inode->ctx[0]);
+    ck_assert_ptr_nonnull(w.inode);
+    refcount_init(&w.inode->refs, 1);
+    w.inode->gfid = object;
+    w.inode->type = S_IFREG;
+    w.inode->ctx[0] = &w.ctx;
+    w.ctx = (struct squota_inode){.ns = &w.ns, .is_known = true, .inode = w.inode};
+    CDS_INIT_LIST_HEAD(&w.ctx.link);
+    CDS_INIT_LIST_HEAD(&w.ctx.flyers_link);
+    layer.private = &w.q;
+    layer.slot[CTX_INODE] = 1;
+    w.stk = squota_call(FOP_writev);
+    ck_assert_ptr_nonnull(w.stk);
+}
+
+static void
+teardown_writes(void)
+{
+    call_stack_free(w.stk);
+    free(w.inode);
+    layer.private = NULL;
+}
+
+/* Begins a write of the block `i` of the file. Returns 0 or -errno. */
+static int
+write_begun(unsigned i)
+{
+    const struct squota_need need = {.offset = (uint64_t)i * BLOCK, .bytes = BLOCK};
+    int64_t reserved;
+    int err;
+
+    (void)squota_begin(&layer, w.stk, w.inode, NULL, &need, &reserved, &err);
+    ck_assert(err || reserved == BLOCK);
+    return err;
+}
+
+/* Ends a change with the reply that the file has `blocks` blocks. */
+static void
+change_ended(unsigned blocks, int64_t reserved)
+{
+    const struct iatt after = {
+        .mode = S_IFREG, .size = (uint64_t)blocks * BLOCK, .blocks = (uint64_t)blocks * BLOCK / 512};
+
+    squota_end(&layer, &w.ctx, SQUOTA_CHANGED, &after, reserved);
+}
+
+START_TEST(an_old_reply_does_not_let_a_write_pass_the_limit)
+{
+    int64_t reserved;
+    int err;
+
+    /* While a change runs, the file gets no stat. */
+    ck_assert_ptr_nonnull(squota_begin(&layer, w.stk, w.inode, NULL, NULL, &reserved, &err));
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_int_eq(write_begun(i), 0);
+    change_ended(1, BLOCK);
+    change_ended(2, BLOCK);
+    change_ended(4, BLOCK);
+    change_ended(3, BLOCK); /* the reply of the third write, older than that of the fourth */
+    w.stk->caller.pid = 1; /* a user: the layer itself is not limited */
+    ck_assert_int_eq(write_begun(4), -EDQUOT);
+    ck_assert_int_eq(w.ns.used, 4 * BLOCK);
+    ck_assert_int_eq(w.ctx.size, 4 * BLOCK);
+    ck_assert_int_eq(w.ns.reserved, 0);
+}
+END_TEST
+
+START_TEST(a_truncate_alone_returns_its_blocks_at_once)
+{
+    int64_t reserved;
+    int err;
+
+    ck_assert_int_eq(write_begun(0), 0);
+    ck_assert_int_eq(write_begun(1), 0);
+    change_ended(2, BLOCK);
+    change_ended(1, BLOCK);
+    ck_assert_int_eq(w.ns.used, 2 * BLOCK);
+    ck_assert_ptr_nonnull(squota_begin(&layer, w.stk, w.inode, NULL, NULL, &reserved, &err));
+    change_ended(0, reserved);
+    ck_assert_int_eq(w.ns.used, 0);
+    ck_assert_int_eq(w.ctx.size, 0);
+}
+END_TEST
+
 static int64_t
 parsed(const char *bytes, unsigned len)
 {
@@ -288,7 +398,8 @@ Suite *
 test_suite(void)
 {
     Suite *s = suite_create("simple-quota");
-    TCase *state = tcase_create("state"), *text = tcase_create("text"), *sums = tcase_create("sums");
+    TCase *state = tcase_create("state"), *text = tcase_create("text"), *sums = tcase_create("sums"),
+          *writes = tcase_create("writes");
 
     tcase_add_checked_fixture(state, setup, teardown);
     tcase_add_test(state, a_kill_leaves_the_usage_and_the_changing_objects);
@@ -301,6 +412,10 @@ test_suite(void)
     tcase_add_test(sums, missing_subvolumes_count_as_in_the_last_whole_sum);
     tcase_add_test(sums, shared_usage_is_that_of_the_fullest_replicas);
     suite_add_tcase(s, sums);
+    tcase_add_checked_fixture(writes, setup_writes, teardown_writes);
+    tcase_add_test(writes, an_old_reply_does_not_let_a_write_pass_the_limit);
+    tcase_add_test(writes, a_truncate_alone_returns_its_blocks_at_once);
+    suite_add_tcase(s, writes);
     tcase_add_checked_fixture(text, pools, NULL);
     tcase_add_test(text, limits_are_decimal_text);
     suite_add_tcase(s, text);
