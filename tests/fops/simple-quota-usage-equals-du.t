@@ -103,6 +103,22 @@ t "the contents count for the inner namespace afterwards" wait_for 60 "the walks
 inner_counts ||
     diag "used: one $(used one), one/sub $(used one/sub); du: $(on_brick one), $(on_brick one/sub)"
 
+# ---- a write behind blocks that do not count ---------------------------------------------------
+
+# XFS allots blocks beyond a file's end and frees them when the file is closed, so they do not count. A write behind them makes
+# them a part of the file. The script imitates XFS.
+make_ns skipped 1310720
+exec 7>"$T/mnt/skipped/file"
+head -c 1M /dev/zero >&7
+fallocate -n -o 1M -l 512K "$T/q/b0/skipped/file"
+behind() { dd if=/dev/zero of="$T/mnt/skipped/file" bs=64k seek=24 count=1 conv=notrunc,fsync status=none; }
+t "a write that makes more blocks a part of the file than the limit leaves is refused" fails_with "quota exceeded" behind
+exec 7>&-
+truncate -s 1M "$T/q/b0/skipped/file"
+t "the same write succeeds without such blocks" behind
+t "usage equals du after a write that leaves a hole" wait_for 60 "usage to equal du" usage_is_du skipped
+is "$(on_brick skipped)" 1114112 "the brick holds no more than was written"
+
 # ---- an unlinked file ------------------------------------------------------------------------
 
 make_ns held

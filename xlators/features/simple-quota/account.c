@@ -4,8 +4,9 @@
  *
  * A change is permitted when limit >= usage + the reservations of running changes + the bytes that the change
  * itself may add. A write reserves at most the blocks that the file system may have to allot for it: none for
- * overwriting bytes of a file without holes. At the end of the change the reservation is returned and the
- * really allotted bytes are charged. */
+ * overwriting bytes of a file without holes. A write behind the file's end also reserves blocks that the file
+ * system has allotted in between. At the end of the change the reservation is returned and the really
+ * allotted bytes are charged. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -279,13 +280,33 @@ squota_closed(struct xlator *xl, struct squota_inode *ctx)
 
 /* ---- a change -------------------------------------------------------------------------------- */
 
+/* Bytes between the file's end and the range. */
+static int64_t
+bytes_skipped(const struct squota_inode *ctx, const struct squota_need *need)
+{
+    int64_t begin = need->offset > INT64_MAX ? INT64_MAX : (int64_t)(need->offset / BLOCK * BLOCK);
+    int64_t size = block_round_up(ctx->size);
+
+    return begin > size ? begin - size : 0;
+}
+
+/* The file system may have allotted blocks from the file's end on, which count only once they are inside of
+ * the file. Returns the bytes of such blocks that the range leaves between the old end and itself. Running
+ * changes have reserved their part. `on_disk`: bytes that the file has. Under the lock. */
+static int64_t
+bytes_enclosed(const struct squota_inode *ctx, const struct squota_need *need, int64_t on_disk)
+{
+    int64_t skipped = bytes_skipped(ctx, need), uncounted = on_disk - (ctx->charge - ctx->ahead);
+    int64_t enclosed = (uncounted < skipped ? uncounted : skipped) - ctx->reserved;
+
+    return enclosed > 0 ? enclosed : 0;
+}
+
 /* The number of bytes of the range's blocks that the file does not have yet, judging by its size. Under the
  * lock. */
 static int64_t
-bytes_needed(const struct squota_inode *ctx, const struct squota_need *need)
+bytes_of_range(const struct squota_inode *ctx, const struct squota_need *need)
 {
-    if (!need || need->bytes == 0)
-        return need ? need->fixed : 0;
     bool ends = need->offset + need->bytes <= INT64_MAX - BLOCK && need->bytes <= INT64_MAX - BLOCK;
     int64_t end = ends ? block_round_up((int64_t)(need->offset + need->bytes)) : INT64_MAX;
     int64_t whole = end - (int64_t)(need->offset / BLOCK * BLOCK);
@@ -317,11 +338,20 @@ fits(const struct squota *q, const struct squota_ns *ns, int64_t needs)
     return false;
 }
 
-/* Determines the charge of an object at its first change, unless a concurrent change has done it. The usage
- * has the blocks of each object with a name already. It lacks those of an open file that was removed before
- * the layer was switched on: no walk meets the file, so the stat after the change charges its blocks. */
+struct beginning {
+    const struct squota_need *need;
+    bool is_checked;
+    bool is_in; /* the object is in a namespace */
+    int64_t on_disk; /* bytes that the object has; < 0: unknown */
+    int64_t reserved;
+};
+
+/* Stats the object. Determines its charge at its first change, unless a concurrent change has done it. The
+ * usage has the blocks of each object with a name already. It lacks those of an open file that was removed
+ * before the layer was switched on: no walk meets the file, so the stat after the change charges its
+ * blocks. */
 static int
-charge_learn(struct xlator *xl, struct squota_inode *ctx)
+charge_learn(struct xlator *xl, struct squota_inode *ctx, int64_t *on_disk)
 {
     struct squota *q = squota_of(xl);
     struct posix_allotted found;
@@ -329,6 +359,7 @@ charge_learn(struct xlator *xl, struct squota_inode *ctx)
 
     if (err)
         return err;
+    *on_disk = found.bytes;
     pthread_mutex_lock(&q->lock);
     if (!ctx->is_known) {
         ctx->is_known = true;
@@ -356,14 +387,27 @@ change_register(struct squota *q, struct squota_inode *ctx, int64_t needs)
     squota_shared_show(ctx->ns);
 }
 
-struct beginning {
-    const struct squota_need *need;
-    bool is_checked;
-    bool is_in; /* the object is in a namespace */
-    int64_t reserved;
-};
+/* True if the need depends on blocks beyond the file's end, which only a stat shows. Under the lock. */
+static bool
+needs_stat(const struct squota_inode *ctx, const struct beginning *b)
+{
+    return b->is_checked && b->on_disk < 0 && ctx->ns->limit > 0 && b->need && b->need->bytes > 0 &&
+           bytes_skipped(ctx, b->need) > 0;
+}
 
-/* Returns 0: begun, or in no namespace. -EAGAIN: the object's charge is not known yet. -EDQUOT. */
+/* The number of bytes that the change may add. Under the lock. */
+static int64_t
+bytes_needed(const struct squota_inode *ctx, const struct beginning *b)
+{
+    if (!b->need || b->need->bytes == 0)
+        return b->need ? b->need->fixed : 0;
+    int64_t range = bytes_of_range(ctx, b->need);
+    int64_t enclosed = b->on_disk >= 0 ? bytes_enclosed(ctx, b->need, b->on_disk) : 0;
+
+    return range < INT64_MAX - enclosed ? range + enclosed : INT64_MAX;
+}
+
+/* Returns 0: begun, or in no namespace. -EAGAIN: the object needs a stat before. -EDQUOT. */
 static int
 try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
 {
@@ -371,11 +415,11 @@ try_begin(struct squota *q, struct squota_inode *ctx, struct beginning *b)
 
     pthread_mutex_lock(&q->lock);
     b->is_in = ctx->ns && !ctx->ns->is_gone;
-    if (b->is_in && !ctx->is_known) {
+    if (b->is_in && (!ctx->is_known || needs_stat(ctx, b))) {
         err = -EAGAIN;
     } else if (b->is_in) {
         ctx->is_allotted |= b->need && b->need->allots;
-        b->reserved = bytes_needed(ctx, b->need);
+        b->reserved = bytes_needed(ctx, b);
         if (b->is_checked && !fits(q, ctx->ns, b->reserved))
             err = -EDQUOT;
         else
@@ -391,13 +435,13 @@ squota_begin(struct xlator *xl, const struct call_stack *stk, struct inode *inod
 {
     struct squota *q = squota_of(xl);
     struct squota_inode *ctx = squota_inode_get(xl, inode, parent, err);
-    struct beginning b = {.need = need, .is_checked = squota_is_checked(&stk->caller)};
+    struct beginning b = {.need = need, .is_checked = squota_is_checked(&stk->caller), .on_disk = -1};
 
     *reserved = 0;
     if (*err == 0)
         *err = try_begin(q, ctx, &b);
     for (int i = 0; i < 3 && *err == -EAGAIN; i++) {
-        *err = charge_learn(xl, ctx);
+        *err = charge_learn(xl, ctx, &b.on_disk);
         if (*err == 0)
             *err = try_begin(q, ctx, &b);
     }
@@ -556,7 +600,8 @@ squota_count(struct xlator *xl, struct squota_ns *ns, struct inode *inode)
     bool counts = ctx->ns == ns && ns->walk && !squota_walk_has_counted(ns->walk, &inode->gfid);
     bool learns = counts && !ctx->is_known;
     pthread_mutex_unlock(&q->lock);
-    int err = learns ? charge_learn(xl, ctx) : 0;
+    int64_t on_disk;
+    int err = learns ? charge_learn(xl, ctx, &on_disk) : 0;
     if (!counts || is_nowhere(err))
         return;
     pthread_mutex_lock(&q->lock);
