@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later
-"""distribute_probe.py make|probe|look DIR: prints the possible operations on a distributed volume. Prints
+"""distribute_probe.py make|hold|probe|look DIR: prints the possible operations on a distributed volume. Prints
 what each step came to.
 
-make: folders and files. probe: tries everything, by names of all subvolumes. look: prints the contents."""
+make: folders and files. hold: keeps them in the kernel's cache until a signal. probe: tries everything, by
+names of all subvolumes. look: prints the contents."""
 import errno
 import os
+import signal
 import sys
 
 LETTERS = "abcdefghij"
@@ -29,6 +31,13 @@ def make():
     for letter in LETTERS:
         create("d1/" + letter)
     os.setxattr("d1", "user.a", b"1")
+
+
+def hold():
+    for name in ["d1", "d2", "d3", "empty"] + ["d1/" + letter for letter in LETTERS]:
+        os.open(name, os.O_PATH)
+    print("held", flush=True)
+    signal.pause()
 
 
 def folders():
@@ -61,4 +70,4 @@ def look():
 
 
 os.chdir(sys.argv[2])
-{"make": make, "probe": probe, "look": look}[sys.argv[1]]()
+{"make": make, "hold": hold, "probe": probe, "look": look}[sys.argv[1]]()
