@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The self-heal daemon's work for a dispersed set, with the option iam-self-heal-daemon: reads the list of
  * pending objects of each brick (features/index), heals folders, then the other objects, and removes the
- * entries of objects that have gone. Repeats while objects were healed, because an object can be healed only
- * after the folder that has its name. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
+ * entries of objects that have gone. Repeats while objects were healed and the lists change, because an object
+ * can be healed only after the folder that has its name. While a brick is away, objects stay on the lists
+ * after each heal. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
  *
  * A crawl runs when a child comes up, some times in the minute after that (crawl_next_pause()), and each
  * `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so on, if another client or healer kept an object
@@ -63,7 +64,7 @@ pending_look(const struct ec_heal *h, unsigned i, struct inode *dir, struct inde
     if (!is_gone)
         return;
     pending_remove(h, i, dir, &p->gfid);
-    p->is_done = true;
+    p->is_done = p->is_gone = true;
 }
 
 /* A pass over the list of child i: for folders, or for all other objects. */
@@ -119,29 +120,69 @@ heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct index_list
     return atomic_load(&pass.healed);
 }
 
-/* Returns the number of objects that were healed; sets *is_busy as heal_pending(). */
-static unsigned
-crawl_brick(struct ec_heal *h, unsigned i, bool *is_busy)
+/* A pass over the lists of all bricks. */
+struct crawl_round {
+    struct index_list of[FAN_CHILDREN_MAX];
+    uint64_t sum; /* of the objects on the lists, to tell whether the lists have changed */
+    unsigned healed;
+    bool is_busy;
+};
+
+/* Objects that were healed from the lists of earlier children are done. */
+static void
+take_list(struct crawl_round *r, unsigned i)
+{
+    for (size_t n = 0; n < r->of[i].count; n++) {
+        struct index_entry *p = &r->of[i].at[n];
+        uint64_t half[2];
+
+        memcpy(half, &p->gfid, sizeof half);
+        r->sum += (half[0] ^ half[1]) * (2 * i + 1);
+        for (unsigned k = 0; k < i && !p->is_done; k++) {
+            const struct index_entry *e = ec_index_find(&r->of[k], &p->gfid);
+
+            p->is_done = e && e->is_done && !e->is_gone;
+        }
+    }
+}
+
+static void
+crawl_brick(struct ec_heal *h, unsigned i, struct crawl_round *r)
 {
     struct inode *dir = ec_index_directory(h, i);
-    struct index_list l = {0};
-    unsigned healed = 0, some;
+    struct index_list *l = &r->of[i];
+    unsigned some;
 
     if (!dir)
-        return 0;
-    (void)ec_index_read(h, i, dir, &l); /* the next crawl reads the rest */
+        return;
+    (void)ec_index_read(h, i, dir, l); /* the next crawl reads the rest */
+    take_list(r, i);
     looks_begin(h->op.d->looks, i, false);
-    looks_set_left(h->op.d->looks, i, l.count);
+    looks_set_left(h->op.d->looks, i, l->count);
     do {
-        some = heal_pending(h, i, dir, &l, true);
-        healed += some;
+        some = heal_pending(h, i, dir, l, true);
+        r->healed += some;
     } while (some && !ec_heal_must_stop(h));
-    healed += heal_pending(h, i, dir, &l, false);
+    r->healed += heal_pending(h, i, dir, l, false);
     looks_end(h->op.d->looks, i);
-    *is_busy |= l.is_busy;
-    free(l.at);
+    r->is_busy |= l->is_busy;
     inode_unref(dir);
-    return healed;
+}
+
+static void
+crawl_bricks(struct disperse *d, struct inode *root, struct crawl_round *r)
+{
+    struct ec_heal h;
+
+    *r = (struct crawl_round){0};
+    ec_heal_begin(&h, d, root);
+    for_each_child (i, children_count(h.on) > d->data ? h.on : 0) {
+        if (!ec_heal_must_stop(&h))
+            crawl_brick(&h, i, r);
+    }
+    for_each_child (i, d->all)
+        free(r->of[i].at);
+    ec_heal_end(&h);
 }
 
 /* ---- a crawl --------------------------------------------------------------------------------- */
@@ -154,22 +195,17 @@ ec_crawl_go(void *arg)
     const struct disperse_conf *conf = xlator_conf(d->xl);
     struct inode *root = inode_root(graph->inodes);
     uint64_t timeout_ms = (uint64_t)conf->heal_timeout_s * 1000;
-    unsigned healed = 1;
-    bool is_busy = false;
+    struct crawl_round r = {0};
+    uint64_t sum = 0;
 
     dead_changes_ask(&d->dead_changes);
-    for (unsigned round = 0; round < CRAWL_ROUNDS_MAX && healed; round++) {
-        struct ec_heal h;
-
-        ec_heal_begin(&h, d, root);
-        healed = 0;
-        is_busy = false;
-        for_each_child (i, children_count(h.on) > d->data ? h.on : 0) {
-            if (!ec_heal_must_stop(&h))
-                healed += crawl_brick(&h, i, &is_busy);
-        }
-        ec_heal_end(&h);
+    for (unsigned round = 0; round < CRAWL_ROUNDS_MAX; round++) {
+        crawl_bricks(d, root, &r);
+        if (!r.healed || (round && r.sum == sum))
+            break;
+        sum = r.sum;
     }
+    bool is_busy = r.is_busy;
     inode_unref(root);
     ec_crawl_tree(d, &is_busy);
     pthread_mutex_lock(&d->lock);

@@ -137,7 +137,7 @@ void ec_heal_soon(struct disperse *d, struct inode *inode);
 struct index_entry {
     struct gfid gfid;
     uint32_t type; /* S_IFMT bits; 0: not known */
-    bool is_done;
+    bool is_done, is_gone;
 };
 
 struct index_list {
@@ -149,8 +149,10 @@ struct index_list {
 
 /* Returns the virtual directory of child i's index: a reference; NULL: the brick has none. */
 struct inode *ec_index_directory(const struct ec_heal *h, unsigned i);
-/* Adds the entries of the index to the list. Returns 0 or -errno. */
+/* Adds the entries of the index to the list, and sorts the list by gfid. Returns 0 or -errno. */
 int ec_index_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_list *l);
+/* Returns the entry of the object in a sorted list; NULL: none. */
+const struct index_entry *ec_index_find(const struct index_list *l, const struct gfid *gfid);
 
 /* ---- crawl.c: the self-heal daemon's work, with the option iam-self-heal-daemon --------------- */
 

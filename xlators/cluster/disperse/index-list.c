@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "xlators/cluster/disperse/heal.h"
 
@@ -72,6 +73,22 @@ pending_part(const struct ec_heal *h, unsigned i, struct fd *fd, uint64_t *offse
     return ret;
 }
 
+static int
+compare_entries(const void *a, const void *b)
+{
+    const struct index_entry *x = a, *y = b;
+
+    return memcmp(&x->gfid, &y->gfid, sizeof x->gfid);
+}
+
+const struct index_entry *
+ec_index_find(const struct index_list *l, const struct gfid *gfid)
+{
+    struct index_entry wanted = {.gfid = *gfid};
+
+    return l->count ? bsearch(&wanted, l->at, l->count, sizeof *l->at, compare_entries) : NULL;
+}
+
 int
 ec_index_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct index_list *l)
 {
@@ -86,5 +103,7 @@ ec_index_read(const struct ec_heal *h, unsigned i, struct inode *dir, struct ind
     }
     if (stk)
         call_stack_free(stk);
+    if (l->count)
+        qsort(l->at, l->count, sizeof *l->at, compare_entries);
     return ret < 0 ? ret : 0;
 }
