@@ -231,7 +231,7 @@ scene_child_up(unsigned i)
     xlator_tell_parent(scene.child[i], CHILD_UP);
 }
 
-static void
+void
 scene_cut(void)
 {
     scene.is_cut = true;
@@ -693,7 +693,7 @@ scene_end(void)
     scene_arm(NULL, 0);
     fd_unref(scene.fd);
     scene.fd = NULL;
-    scene_run(5000); /* holds end */
+    scene_run(scene.is_cut ? 600 * 1000 : 5000); /* holds end; a dead mount gives up its debts */
     must(atomic_load(&scene.graph->pins) == 1);
     graph_drain(scene.graph);
     graph_free(scene.graph);

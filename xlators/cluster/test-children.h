@@ -163,6 +163,8 @@ void scene_run_job(void);
 /* Brings a child up or down; sends the event. */
 void scene_child_up(unsigned i);
 void scene_child_down(unsigned i);
+/* The mount dies: all connections end, without an event. */
+void scene_cut(void);
 
 /* Makes a call at the top of the graph and runs the scene for `ms`. `fill` sets the arguments (may be
  * NULL). Returns scene.ret; fails the test if the call hangs. */

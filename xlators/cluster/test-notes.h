@@ -10,7 +10,7 @@
 #include "base/test-must.h"
 #include "xlators/cluster/test-children.h"
 
-enum { NOTES_MAX = 8, RUNS_MAX = 16 };
+enum { NOTES_MAX = 16, RUNS_MAX = 16 };
 
 /* As the bricks send it. */
 struct brick_note {

@@ -145,13 +145,38 @@ children_without_name(const struct fan *f)
     return without;
 }
 
+/* Takes the fragments' lengths out of the replies, which then are equal although torn stripes at the file's
+ * end give the children different lengths. */
+static void
+take_lengths(const struct fan *f, int64_t length[])
+{
+    for_each_child (i, fan_done(f) & ~f->unread) {
+        length[i] = 0;
+        (void)dict_get_int(f->stk[i]->reply.xdata, DICT_KEY_GET_SIZE, &length[i]);
+        dict_remove(f->stk[i]->reply.xdata, DICT_KEY_GET_SIZE);
+    }
+}
+
+static uint64_t
+shortest(const int64_t length[], child_set of)
+{
+    int64_t least = length[child_first(of)];
+
+    for_each_child (i, of)
+        least = length[i] < least ? length[i] : least;
+    return least > 0 ? (uint64_t)least : 0;
+}
+
 /* Reads version and size from the replies of K equal children. Returns 0 or -errno. */
 static int
 take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
 {
     uint64_t size[2];
-    int64_t length = 0;
+    int64_t length[FAN_CHILDREN_MAX];
     int ret;
+
+    if (op->settles)
+        take_lengths(f, length);
     child_set good = answers_judge(op, f, false, &ret);
 
     h->is_split = ret == -EIO && children_count(fan_done(f)) >= op->d->data;
@@ -174,8 +199,9 @@ take_info(struct ec_op *op, struct ec_hold *h, const struct fan *f)
     if (h->version[WORD_DATA] >> 62 || size[0] > INT64_MAX)
         return -EIO; /* K children that are being healed, or a size of no file */
     h->stored_size = h->size = h->sure_size = size[0];
-    (void)dict_get_int(f->stk[child_first(good)]->reply.xdata, DICT_KEY_GET_SIZE, &length);
-    h->length = length > 0 ? (uint64_t)length : 0;
+    if (!op->settles)
+        take_lengths(f, length);
+    h->length = shortest(length, good);
     ec_settle_size(h);
     pthread_mutex_lock(&h->ei->lock);
     h->nameless = children_without_name(f);
@@ -323,6 +349,16 @@ forget_good(struct ec_hold *h)
     pthread_mutex_unlock(&h->ei->lock);
 }
 
+/* Returns whether a change needs to know which of the children that are left are good. While all children are
+ * there, one that is behind has a lower version already. */
+static bool
+must_ask_versions(const struct disperse *d, const struct ec_hold *h, unsigned needs)
+{
+    bool has_versions = S_ISREG(inode_type(h->inode)) || S_ISDIR(inode_type(h->inode));
+
+    return h->good != d->all && has_versions && needs & (COUNTS_DATA | COUNTS_METADATA);
+}
+
 /* Returns the needs that want an XATTROP before. MUST_MARK: data is always marked. */
 static unsigned
 missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
@@ -331,6 +367,8 @@ missing_needs(const struct disperse *d, const struct ec_hold *h, unsigned needs)
     bool is_whole = h->good == d->all && conf->is_optimistic;
     unsigned missing = h->has_info ? 0 : needs & NEEDS_INFO;
 
+    if (!h->has_info && must_ask_versions(d, h, needs))
+        missing |= NEEDS_INFO;
     if (is_whole && !(needs & MUST_MARK))
         return missing;
     if (needs & COUNTS_DATA && (!h->is_dirty[WORD_DATA] || unrecorded_locked(h, WORD_DATA)))

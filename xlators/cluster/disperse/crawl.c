@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR LGPL-3.0-or-later */
 /* The self-heal daemon's work for a dispersed set, with the option iam-self-heal-daemon: reads the list of
  * pending objects of each brick (features/index), heals folders, then the other objects, and removes the
- * entries of objects that have gone. Repeats while objects were healed and the lists change, because an object
- * can be healed only after the folder that has its name. While a brick is away, objects stay on the lists
- * after each heal. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
+ * entries of objects that have gone. Repeats while objects were healed and the lists change, because an
+ * object can be healed only after the folder that has its name. While a brick is away, objects stay on the
+ * lists after each heal. Then walks the whole tree, if a full crawl is due (crawl-tree.c).
  *
  * A crawl runs when a child comes up, some times in the minute after that (crawl_next_pause()), and each
  * `heal-timeout` seconds; sooner, after 1, 2, 4 seconds and so on, if another client or healer kept an object

@@ -11,10 +11,11 @@
  * fragments of the stripe, and writes new ones if the fragments do not belong together. A stripe that
  * belongs together stays: no child has written, all have, or another client has changed the stripe since. (A
  * healer that comes first makes a stripe belong together by the majority of fragments, and cuts fragments to
- * the size; so healers leave such files alone for five seconds after a child has come up, heal-data.c.)
+ * the size; so healers leave such files alone for some seconds, heal-data.c.)
  *
- * A job takes such a hold when K children are back, also if the program makes no further call. If the mount
- * dies before, the file has the size and the stripes of the bricks, as after a mount's death in hold.c. */
+ * A job takes such a hold when K good children are back, also if the program makes no further call. If the
+ * mount dies before, the file has the size and the stripes of the bricks, as after a mount's death in
+ * hold.c. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -27,7 +28,8 @@ struct ec_debt_job {
     struct inode *inode;
 };
 
-enum { DEBT_PAUSE_MS = 200, DEBT_TRIES = 15 /* with K children that are up */ };
+/* DEBT_TRIES: with K children that are up, some of which may lack changes. */
+enum { DEBT_PAUSE_MS = 200, DEBT_PAUSE_MAX_MS = 1000, DEBT_TRIES = 300 };
 
 /* Stripes that children have written in part. */
 struct ec_torn {
@@ -47,6 +49,19 @@ has_debt(struct ec_inode *ei)
     return owes;
 }
 
+bool
+ec_pays_debt(const struct disperse *d, struct inode *inode)
+{
+    struct ec_inode *ei = inode_ctx(inode, d->xl);
+
+    if (!ei)
+        return false;
+    pthread_mutex_lock(&ei->lock);
+    bool is = ei->has_debt_job;
+    pthread_mutex_unlock(&ei->lock);
+    return is;
+}
+
 static void
 debt_job_end(struct ec_debt_job *j)
 {
@@ -61,27 +76,48 @@ debt_job_end(struct ec_debt_job *j)
     graph_unpin(graph);
 }
 
-/* Records the size, and mends stripes (ec_join()), when the bricks are back, also if the program makes no
- * further call. */
+/* Records the size, and mends stripes (ec_join()). After a failure the hold owes them again. */
+static int
+pay_debt(const struct ec_debt_job *j)
+{
+    struct ec_op op = {.d = j->d, .inode = j->inode, .caller = {.pid = PID_INTERNAL}};
+    struct ec_user u = {.end = UINT64_MAX};
+    int err = ec_join(&op, j->inode, &u, NEEDS_INFO);
+
+    if (err)
+        return err;
+    err = ec_hold_write_back(&op, ec_hold_of(j->d, j->inode));
+    ec_leave(&op, j->inode, &u);
+    return err;
+}
+
+/* Waits for the bricks, also if the program makes no further call. */
 static void
 debt_job_go(void *arg)
 {
     struct ec_debt_job *j = arg;
     struct disperse *d = j->d;
     struct ec_inode *ei = ec_hold_of(d, j->inode)->ei;
+    uint32_t generation = 0, pause_ms = DEBT_PAUSE_MS;
+    unsigned tries = 0;
+    bool is_gone = false;
 
-    for (unsigned tries = 0; tries < DEBT_TRIES && !atomic_load(&d->is_stopping) && has_debt(ei);) {
-        struct ec_op op = {.d = d, .inode = j->inode, .caller = {.pid = PID_INTERNAL}};
-        struct ec_user u = {.end = UINT64_MAX};
+    while (!atomic_load(&d->is_stopping) && has_debt(ei) && !is_gone && tries < DEBT_TRIES) {
+        child_set up = atomic_load(&d->up);
+        uint32_t now = atomic_load(&d->generation);
 
-        bool may_try = children_count(atomic_load(&d->up)) >= d->data;
-        tries += may_try;
-        if (!may_try || ec_join(&op, j->inode, &u, NEEDS_INFO)) {
-            coro_pause(DEBT_PAUSE_MS);
-            continue;
+        if (children_count(up) >= d->data) {
+            int err = pay_debt(j);
+
+            /* a child alone may lack a new file */
+            is_gone = up == d->all && (err == -ESTALE || err == -ENOENT);
+            tries++;
         }
-        (void)ec_hold_write_back(&op, ec_hold_of(d, j->inode)); /* on failure the hold owes the size again */
-        ec_leave(&op, j->inode, &u);
+        pause_ms = now != generation ? DEBT_PAUSE_MS : 2 * pause_ms;
+        pause_ms = pause_ms < DEBT_PAUSE_MAX_MS ? pause_ms : DEBT_PAUSE_MAX_MS;
+        generation = now;
+        if (has_debt(ei) && !is_gone)
+            coro_pause(pause_ms);
     }
     debt_job_end(j);
 }

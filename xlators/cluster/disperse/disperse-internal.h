@@ -66,7 +66,8 @@ struct disperse {
     _Atomic child_set up;
     atomic_uint generation; /* incremented whenever a child comes up or goes down */
     atomic_uint lost_at[FAN_CHILDREN_MAX]; /* the generation in which the child was lost last; 0: never */
-    _Atomic uint64_t up_ns; /* when a child has come up, the latest */
+    _Atomic uint64_t up_ns;     /* when a child has come up, the latest */
+    _Atomic uint64_t enough_ns; /* when K children were up again after fewer, the latest; 0: never */
     atomic_uint turn;       /* READ_BY_TURNS: the next read's first child */
     atomic_bool is_stopping; /* set: release all holds, keep no new hold */
     atomic_uint habits;      /* bits of enum ec_habit */
@@ -81,6 +82,7 @@ struct disperse {
     pthread_cond_t changed; /* signalled when hold_count drops to 0 */
     child_set reported, refused; /* children that have sent an event; that refuse this client for good */
     bool has_told, was_serving;  /* the parent has had an event from this layer */
+    bool had_enough;             /* K children have been up */
     unsigned hold_count;
     struct cds_list_head holds; /* struct ec_hold, all that are taken */
     struct timer patience;      /* until silent children count as down */
@@ -361,6 +363,8 @@ child_set ec_locks_try(const struct ec_op *op, struct inode *inode, const char *
 
 /* ---- debt.c ---------------------------------------------------------------------------------- */
 
+/* Returns whether a job of this mount gives the bricks a size or stripes of the file that they lack. */
+bool ec_pays_debt(const struct disperse *d, struct inode *inode);
 /* Notes that the hold ends without its size on the bricks. */
 void ec_note_debt(struct ec_hold *h);
 /* Returns an error of earlier writes that no call has reported yet, or 0. */

@@ -90,6 +90,9 @@ ec_set_children_state(struct disperse *d, child_set which, enum child_event what
     atomic_store(&d->up, is);
     if (was != is)
         atomic_fetch_add(&d->generation, 1);
+    if (d->had_enough && children_count(was) < d->data && children_count(is) >= d->data)
+        atomic_store(&d->enough_ns, clock_mono_ns());
+    d->had_enough |= children_count(is) >= d->data;
     for_each_child (i, was & ~is)
         atomic_store(&d->lost_at[i], atomic_load(&d->generation));
     bool tells = ec_parent_event(d, was, is, !which, &event);

@@ -7,8 +7,10 @@
  *                 right length; K are needed. All others that have the file are sinks. If no K children
  *                 agree, because a client died while it recorded a version or a size, or if fewer than K of
  *                 them have the right length, the fragments decide (heal-mend.c)
- *                 A marked file without sinks waits until the children are up for five seconds, because a
- *                 live client may come back and mend the file (debt.c)
+ *                 A live client that has lost bricks may come back and mend a marked file (debt.c). So the
+ *                 heal of a marked file without sinks waits until the children are up for five seconds. A
+ *                 heal that no call waits for does the same if the file has bytes behind its size, or if
+ *                 fewer than K children were up before, and waits until this mount owes the file nothing
  *      begin      bit 62 of the sinks' versions; the sinks' fragments are cut to the right length; unlock
  *      blocks     each under the lock: READ from all sources, compare, decode, encode, WRITE to the sinks
  *                 (heal-block.c). Between the blocks other clients change the sources, and stock clients
@@ -114,11 +116,29 @@ whole_fragments(const struct ec_heal *h, child_set group)
     return ec_at_least(h, group, length / CODEC_CHUNK);
 }
 
-/* Returns whether clients that a restart of bricks has cut off may still come back and mend files. */
 static bool
-is_in_grace(const struct disperse *d)
+is_in_grace(const _Atomic uint64_t *since_ns)
 {
-    return clock_mono_ns() - atomic_load(&d->up_ns) < GRACE_NS;
+    uint64_t since = atomic_load(since_ns);
+
+    return since && clock_mono_ns() - since < GRACE_NS;
+}
+
+/* Returns whether a client that a loss of bricks has cut off may still come back and mend the file: record a
+ * size, or complete stripes. */
+static bool
+may_be_mended(const struct ec_data_heal *x)
+{
+    const struct ec_heal *h = x->h;
+    const struct disperse *d = h->op.d;
+    uint64_t length = fragment_length(d, x->size);
+    bool may_lack_size = false;
+
+    for_each_child (i, x->sources)
+        may_lack_size |= h->copy[i].stat.size > length;
+    bool may = h->is_patient && (ec_pays_debt(d, h->op.inode) || is_in_grace(&d->enough_ns));
+    may |= ((h->is_patient && may_lack_size) || !x->sinks) && is_in_grace(&d->up_ns);
+    return x->compares && may;
 }
 
 /* Returns 0, or -EIO: no K children agree; or -EAGAIN: later. */
@@ -144,7 +164,7 @@ choose_sources(struct ec_data_heal *x)
         err = ec_is_marked(h, best) ? level_fragments(x, best, fragment_length(h->op.d, x->size)) : -EIO;
     x->sinks = h->has & ~x->sources;
     x->compares = ec_is_marked(h, x->sources);
-    return err ? err : !x->sinks && x->compares && is_in_grace(h->op.d) ? -EAGAIN : 0;
+    return err ? err : may_be_mended(x) ? -EAGAIN : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

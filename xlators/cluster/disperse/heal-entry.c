@@ -182,7 +182,7 @@ lose_on(struct ec_name *n, unsigned i, struct inode *inode, child_set others)
     int err = -ENODATA;
 
     if (others && is_last)
-        err = ec_heal_move_back(n->h, i, child_first(others), inode, n->name);
+        err = ec_heal_move_back(n->h, i, others, inode, n->name);
     return err == -ENODATA ? ec_remove_on(n, i) : err;
 }
 
@@ -378,6 +378,7 @@ heal_contents(struct disperse *d, struct inode *inode, child_set of)
 
     ec_heal_begin(&file, d, inode);
     file.on &= of;
+    file.is_patient = true;
     file.unit_ns = heal_unit_begin(&d->throttle);
     int err = ec_heal_see(&file);
     if (!err)

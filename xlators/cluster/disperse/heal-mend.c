@@ -6,9 +6,9 @@
  *      candidates  all children; then all without those of one version and size, which may be behind
  *      compare     the whole file, as far as K + 1 children have fragments; children with shorter ones have
  *                  lost bytes, and are no candidates
- *      record      the largest recorded size for which K children have all stripes, and the highest version,
- *                  on each child of the candidate, which then is a source if it has them; the others are
- *                  sinks
+ *      record      the recorded size of the highest version for which K children have all stripes, of equal
+ *                  versions the largest, and the highest version, on each child of the candidate, which
+ *                  then is a source if it has them; the others are sinks
  *
  * With exactly K good children fragments show nothing. They are known by their versions then, if all children
  * have the file: a child that is behind has a lower version than each good one, because a version rises on
@@ -183,21 +183,24 @@ mend_last_group(const struct ec_heal *h)
     return children_count(group) == h->op.d->data ? group : 0;
 }
 
-/* Sets *out to the largest recorded size for which K children of `of` have all stripes. Returns false if
- * there is none. */
+/* Sets *out to the size of the highest version for which K children of `of` have all stripes; of equal
+ * versions the largest size. Returns false if there is none. */
 static bool
 mend_size(const struct ec_heal *h, child_set of, uint64_t *out)
 {
-    uint64_t chunks = ec_nth_longest(h, of, h->op.d->data);
+    uint64_t chunks = ec_nth_longest(h, of, h->op.d->data), highest = 0;
     bool has_any = false;
 
     for_each_child (i, of) {
-        uint64_t size = h->copy[i].size;
-        bool fits = ec_copy_is_source(&h->copy[i]) && fragment_length(h->op.d, size) / CODEC_CHUNK <= chunks;
+        const struct ec_copy *c = &h->copy[i];
+        uint64_t version = c->version[WORD_DATA];
 
-        if (fits && (!has_any || size > *out))
-            *out = size;
-        has_any |= fits;
+        if (!ec_copy_is_source(c) || fragment_length(h->op.d, c->size) / CODEC_CHUNK > chunks)
+            continue;
+        if (!has_any || version > highest || (version == highest && c->size > *out))
+            *out = c->size;
+        highest = version > highest ? version : highest;
+        has_any = true;
     }
     return has_any;
 }

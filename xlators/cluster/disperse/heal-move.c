@@ -19,7 +19,8 @@
  *
  * If another object is in the way, or the folder is missing there, the object moves aside, to an unused name
  * (ASIDE) in the same folder: folders and files that have changed names in a circle could not move otherwise.
- * The folder's heal then fails with EAGAIN, and is repeated.
+ * The folder's heal then fails with EAGAIN, and is repeated. An object in the way that K children have there
+ * stays; then the object moves on the other child, to this child's name.
  *
  * A healer that dies before the RENAME leaves the object at the old place. A healer that dies after that
  * leaves the object at the right place with lower versions. The next heal continues. If a healer dies after
@@ -170,16 +171,30 @@ has_second_folder(const struct ec_heal *h, unsigned i, struct inode *inode, cons
     return has;
 }
 
-int
-ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct inode *inode, const char *name)
+/* Returns whether the object that child i has under the name has it on K children: it stays there. */
+static bool
+is_name_kept(const struct ec_heal *h, unsigned i, struct inode *dir, const char *name)
+{
+    struct iatt other, stat;
+    child_set has = 0;
+
+    if (look_at_place(h, i, dir, name, &other))
+        return false;
+    for_each_child (k, h->on)
+        has |= !look_at_place(h, k, dir, name, &stat) && gfid_equal(&stat.gfid, &other.gfid) ? CHILD(k) : 0;
+    return children_count(has) >= h->op.d->data;
+}
+
+/* Moves the object on child i to the place that child `of` has it at. Returns 0; -ENODATA: that child does
+ * not know the place; -EEXIST: other objects have to move first; or -errno. */
+static int
+move_to_place_of(const struct ec_heal *h, unsigned i, unsigned of, struct inode *inode, const char *name)
 {
     struct folder_place to;
     bool is_locked = false;
     int err = find_place(h, of, inode, &to);
-    bool is_unknown =
-        err == FOLDER_PLACE_UNKNOWN || err == -ENODATA || has_second_folder(h, i, inode, name);
 
-    err = is_unknown ? -ENODATA : err;
+    err = err == FOLDER_PLACE_UNKNOWN ? -ENODATA : err;
     if (!err)
         err = look_for(h, of, inode, to.dir, to.name);
     err = err && err != -ENOMEM && err != -ENODATA ? -EAGAIN : err; /* the place changes */
@@ -189,11 +204,30 @@ ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct inode
         ret = ret < 0 ? ret : lock_place(h, i, to.dir, &is_locked);
         ret = ret < 0 ? ret : look_for(h, i, inode, to.dir, to.name) == -ENOENT ? 0 : -EEXIST;
         ret = ret < 0 ? ret : rename_on(h, i, inode, h->op.inode, name, to.dir, to.name);
-        err = is_not_yet(ret) ? step_aside(h, i, inode, name) : ret;
+        err = is_not_yet(ret) ? -EEXIST : ret;
+        if (ret == -EEXIST && is_name_kept(h, i, to.dir, to.name))
+            err = -EAGAIN; /* the heal of that name moves the object on the other child */
     }
     unlock_place(h, i, to.dir, is_locked);
     folder_place_end(&to);
     return err;
+}
+
+int
+ec_heal_move_back(const struct ec_heal *h, unsigned i, child_set of, struct inode *inode, const char *name)
+{
+    int err = -ENODATA;
+
+    if (has_second_folder(h, i, inode, name))
+        return err;
+    for_each_child (k, of) {
+        int ret = move_to_place_of(h, i, k, inode, name);
+
+        if (!ret || ret == -ENOMEM)
+            return ret;
+        err = ret == -ENODATA || err == -EAGAIN ? err : ret;
+    }
+    return err == -EEXIST ? step_aside(h, i, inode, name) : err;
 }
 
 bool

@@ -527,9 +527,10 @@ ec_heal_object(struct disperse *d, struct inode *inode, enum ec_heal_how how, bo
     ec_heal_begin(&h, d, inode);
     h.unit_ns = begun;
     h.compares_all = how == HEAL_DEAD_WRITE;
+    h.is_patient = how != HEAL_FOR_CALL;
     int ret = 0, err = ec_heal_see(&h);
     *was_whole = !err && is_whole(&h);
-    bool compares = !*was_whole || how != HEAL_MARKED;
+    bool compares = !*was_whole || (how != HEAL_MARKED && how != HEAL_FOR_CALL);
     if (*was_whole)
         err = ec_heal_clear_dirty(&h, h.has, WORD_DATA);
     if (!err && (!*was_whole || h.compares_all) && S_ISREG(inode_type(inode)))
@@ -576,7 +577,7 @@ heal_job_go(void *arg)
 {
     struct ec_heal_job *j = arg;
     bool was_whole;
-    int err = ec_heal_object(j->d, j->inode, false, &was_whole);
+    int err = ec_heal_object(j->d, j->inode, HEAL_MARKED, &was_whole);
 
     /* ENOENT: the object's folder has to be healed first */
     if (err && err != -EAGAIN && err != -ENOTCONN && err != -ENOENT)

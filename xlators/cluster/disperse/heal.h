@@ -55,6 +55,7 @@ struct ec_heal {
     child_set has, lacks; /* children with and without the object; those in neither did not answer */
     struct ec_copy copy[FAN_CHILDREN_MAX];
     bool compares_all;       /* HEAL_DEAD_WRITE */
+    bool is_patient;         /* the heal may come later: clients that can mend the file come first */
     struct name_sets *names; /* HEAL_DEAD: the names that each child lists; NULL: all names are looked up */
     uint64_t unit_ns; /* heal-throttle.h: when the present unit has begun */
 };
@@ -101,9 +102,9 @@ bool ec_heal_is_brick_own(const struct inode *dir, const char *name);
 /* Renames the object `inode` on child i to `name` in the folder h->op.inode, whose lock the heal has. Returns
  * 0; -ENOENT: the child has it nowhere; -EAGAIN: its old parent is locked there; or -errno. */
 int ec_heal_move(const struct ec_heal *h, unsigned i, struct inode *inode, const char *name);
-/* The other way round: from `name` to the name that child `of` has for it. Returns 0; -EAGAIN: not yet;
- * -ENODATA: that child reports no name, or child i has a second folder of the gfid; or -errno. */
-int ec_heal_move_back(const struct ec_heal *h, unsigned i, unsigned of, struct inode *inode,
+/* The other way round: from `name` to a name that a child of `of` has for it. Returns 0; -EAGAIN: not yet;
+ * -ENODATA: these children report no name, or child i has a second folder of the gfid; or -errno. */
+int ec_heal_move_back(const struct ec_heal *h, unsigned i, child_set of, struct inode *inode,
                       const char *name);
 /* Returns whether another child has another object at child i's name of the object: a RENAME had that object
  * as its target. */
@@ -111,6 +112,7 @@ bool ec_heal_move_would_uncover(const struct ec_heal *h, unsigned i, struct inod
 /* Parts of an object that a heal compares although the counters show no difference: */
 enum ec_heal_how {
     HEAL_MARKED,     /* nothing */
+    HEAL_FOR_CALL,   /* nothing; a call waits for the heal */
     HEAL_FULL,       /* attributes, and all names of a folder */
     HEAL_DEAD,       /* the same, but of a large folder only the names that some children do not list */
     HEAL_DEAD_WRITE, /* attributes and contents */

@@ -657,7 +657,7 @@ join_or_mend(struct ec_op *op, struct inode *inode, struct ec_user *u, unsigned 
         return err;
     if (S_ISREG(inode_type(inode)) && children_count(atomic_load(&op->d->up)) > op->d->data)
         /* if it fails, so does the next attempt */
-        (void)ec_heal_object(op->d, inode, HEAL_MARKED, &was_whole);
+        (void)ec_heal_object(op->d, inode, HEAL_FOR_CALL, &was_whole);
     else if (ec_mend_raise(op->d, inode, op->d->all))
         return err;
     return join_once(op, inode, u, needs, &is_split);
@@ -694,10 +694,10 @@ ec_hold_finish(struct ec_hold *h, struct ec_op *flush)
     learn_habits(op.d, h->is_unused ? h->habits : h->has_changed[WORD_DATA] ? 0 : writes, false);
     int err = ec_write_back_last(&op, h, &unlocked);
 
-    if (err)
-        ec_note_debt(h);
-    else
+    if (!err)
         ec_torn_end(h->ei);
+    if (err || ec_has_torn(op.d, h->inode))
+        ec_note_debt(h);
     if (flush)
         ec_finish(flush, err);
     if (err)

@@ -73,6 +73,12 @@ xlators_cluster_disperse_test_disperse_dead_objects_SOURCES = \
 xlators_cluster_disperse_test_disperse_dead_objects_LDFLAGS = $(WRAP_FOR_CHILDREN)
 xlators_cluster_disperse_test_disperse_dead_objects_LDADD = $(TEST_LIBS)
 
+check_PROGRAMS += xlators/cluster/disperse/test-disperse-random
+xlators_cluster_disperse_test_disperse_random_SOURCES = xlators/cluster/disperse/test-disperse-random.c \
+	xlators/cluster/disperse/test-disperse-file.h xlators/cluster/test-notes.h $(TEST_CHILDREN)
+xlators_cluster_disperse_test_disperse_random_LDFLAGS = $(WRAP_FOR_CHILDREN)
+xlators_cluster_disperse_test_disperse_random_LDADD = $(TEST_LIBS)
+
 check_PROGRAMS += xlators/cluster/disperse/test-disperse-quorum
 xlators_cluster_disperse_test_disperse_quorum_SOURCES = xlators/cluster/disperse/test-disperse-quorum.c \
 	xlators/cluster/disperse/test-disperse-file.h $(TEST_CHILDREN)

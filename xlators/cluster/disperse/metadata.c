@@ -259,7 +259,7 @@ heal_now_go(struct ec_op *op)
     for (int i = 0; i < HEAL_TRIES && err == -EAGAIN && !atomic_load(&op->d->is_stopping); i++) {
         if (i)
             coro_pause(HEAL_PAUSE_MS);
-        err = ec_heal_object(op->d, op->inode, HEAL_MARKED, &was_whole);
+        err = ec_heal_object(op->d, op->inode, HEAL_FOR_CALL, &was_whole);
     }
     ec_finish(op, err ? err : tell_whole_children(op));
 }
