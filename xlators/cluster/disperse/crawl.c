@@ -123,21 +123,35 @@ heal_pending(struct ec_heal *h, unsigned i, struct inode *dir, struct index_list
 /* A pass over the lists of all bricks. */
 struct crawl_round {
     struct index_list of[FAN_CHILDREN_MAX];
+    struct inode *dir[FAN_CHILDREN_MAX]; /* of the index; NULL: none */
     uint64_t sum; /* of the objects on the lists, to tell whether the lists have changed */
     unsigned healed;
     bool is_busy;
 };
 
+static void
+read_list(struct ec_heal *h, unsigned i, struct crawl_round *r)
+{
+    struct index_list *l = &r->of[i];
+
+    r->dir[i] = ec_index_directory(h, i);
+    if (r->dir[i])
+        (void)ec_index_read(h, i, r->dir[i], l); /* the next crawl reads the rest */
+    for (size_t n = 0; n < l->count; n++) {
+        uint64_t half[2];
+
+        memcpy(half, &l->at[n].gfid, sizeof half);
+        r->sum += (half[0] ^ half[1]) * (2 * i + 1);
+    }
+}
+
 /* Objects that were healed from the lists of earlier children are done. */
 static void
-take_list(struct crawl_round *r, unsigned i)
+skip_healed(struct crawl_round *r, unsigned i)
 {
     for (size_t n = 0; n < r->of[i].count; n++) {
         struct index_entry *p = &r->of[i].at[n];
-        uint64_t half[2];
 
-        memcpy(half, &p->gfid, sizeof half);
-        r->sum += (half[0] ^ half[1]) * (2 * i + 1);
         for (unsigned k = 0; k < i && !p->is_done; k++) {
             const struct index_entry *e = ec_index_find(&r->of[k], &p->gfid);
 
@@ -149,40 +163,44 @@ take_list(struct crawl_round *r, unsigned i)
 static void
 crawl_brick(struct ec_heal *h, unsigned i, struct crawl_round *r)
 {
-    struct inode *dir = ec_index_directory(h, i);
     struct index_list *l = &r->of[i];
     unsigned some;
 
-    if (!dir)
-        return;
-    (void)ec_index_read(h, i, dir, l); /* the next crawl reads the rest */
-    take_list(r, i);
+    skip_healed(r, i);
     looks_begin(h->op.d->looks, i, false);
     looks_set_left(h->op.d->looks, i, l->count);
     do {
-        some = heal_pending(h, i, dir, l, true);
+        some = heal_pending(h, i, r->dir[i], l, true);
         r->healed += some;
     } while (some && !ec_heal_must_stop(h));
-    r->healed += heal_pending(h, i, dir, l, false);
+    r->healed += heal_pending(h, i, r->dir[i], l, false);
     looks_end(h->op.d->looks, i);
     r->is_busy |= l->is_busy;
-    inode_unref(dir);
 }
 
-static void
-crawl_bricks(struct disperse *d, struct inode *root, struct crawl_round *r)
+/* Returns false, and heals nothing, if the lists name the same objects as in the round before, of the sum
+ * `before` (0: there was none). */
+static bool
+crawl_bricks(struct disperse *d, struct inode *root, uint64_t before, struct crawl_round *r)
 {
     struct ec_heal h;
 
     *r = (struct crawl_round){0};
     ec_heal_begin(&h, d, root);
-    for_each_child (i, children_count(h.on) > d->data ? h.on : 0) {
-        if (!ec_heal_must_stop(&h))
+    child_set on = children_count(h.on) > d->data ? h.on : 0;
+    for_each_child (i, on)
+        read_list(&h, i, r);
+    bool has_news = !before || r->sum != before;
+    for_each_child (i, has_news ? on : 0) {
+        if (r->dir[i] && !ec_heal_must_stop(&h))
             crawl_brick(&h, i, r);
     }
-    for_each_child (i, d->all)
+    for_each_child (i, on) {
         free(r->of[i].at);
+        inode_unref(r->dir[i]);
+    }
     ec_heal_end(&h);
+    return has_news;
 }
 
 /* ---- a crawl --------------------------------------------------------------------------------- */
@@ -195,17 +213,15 @@ ec_crawl_go(void *arg)
     const struct disperse_conf *conf = xlator_conf(d->xl);
     struct inode *root = inode_root(graph->inodes);
     uint64_t timeout_ms = (uint64_t)conf->heal_timeout_s * 1000;
-    struct crawl_round r = {0};
-    uint64_t sum = 0;
+    struct crawl_round r = {.healed = 1};
+    bool is_busy = false;
 
     dead_changes_ask(&d->dead_changes);
-    for (unsigned round = 0; round < CRAWL_ROUNDS_MAX; round++) {
-        crawl_bricks(d, root, &r);
-        if (!r.healed || (round && r.sum == sum))
+    for (unsigned round = 0; round < CRAWL_ROUNDS_MAX && r.healed; round++) {
+        if (!crawl_bricks(d, root, r.sum, &r))
             break;
-        sum = r.sum;
+        is_busy = r.is_busy;
     }
-    bool is_busy = r.is_busy;
     inode_unref(root);
     ec_crawl_tree(d, &is_busy);
     pthread_mutex_lock(&d->lock);
