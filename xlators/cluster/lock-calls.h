@@ -3,7 +3,8 @@
  * entrylk of a layer above. All clients begin with the first child: of two clients that want a lock one gets
  * the lock there. A client that does not wait for a lock then asks the rest of the children at once. A client
  * that waits asks one child after the other, so that two clients of which one cannot reach the first child do
- * not wait for each other.
+ * not wait for each other. A client that dies between two of these calls leaves locks on some children, which
+ * the children drop with the connection. A child that dies has no locks afterwards.
  *
  * thread: as fan.h. */
 #ifndef KILN_CLUSTER_LOCK_CALLS_H

@@ -804,6 +804,16 @@ scene_inode(unsigned i, const char *path)
     return o ? inode_link(scene.graph->inodes, NULL, NULL, &o->stat) : NULL;
 }
 
+struct inode *
+scene_inode_of(const char *path)
+{
+    struct inode *inode = NULL;
+
+    for (unsigned i = 0; i < scene.count && !inode; i++)
+        inode = scene_inode(i, path);
+    return inode;
+}
+
 /* ---- looking up every name ------------------------------------------------------------------- */
 
 static const struct stored_name *looked_for;
@@ -848,15 +858,21 @@ char run_text[RUN_TEXT_BYTES];
 unsigned findings;
 
 void
+run_say(const char *fmt, va_list ap)
+{
+    fprintf(stderr, "%s: ", run_text);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\n");
+}
+
+void
 finding_add(const char *fmt, ...)
 {
     va_list ap;
 
     if (++findings > 25)
         return;
-    fprintf(stderr, "%s: ", run_text);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    run_say(fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\n");
 }

@@ -18,6 +18,7 @@
 #ifndef KILN_CLUSTER_TEST_CHILDREN_H
 #define KILN_CLUSTER_TEST_CHILDREN_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -171,6 +172,8 @@ void scene_cut(void);
 int scene_call(enum fop fop, void (*fill)(struct call_stack *stk), uint64_t ms);
 /* Returns a reference to the inode of the object that child i has behind the path ("/a/b"); NULL: none. */
 struct inode *scene_inode(unsigned i, const char *path);
+/* ... that the first child with such an object has there. */
+struct inode *scene_inode_of(const char *path);
 
 /* Looks up the root and every name that a child has, by the graph. */
 void scene_lookup_all(void);
@@ -200,6 +203,8 @@ const char *store_difference(struct store *a, struct store *b);
 #define RUN_TEXT_BYTES 256
 extern char run_text[RUN_TEXT_BYTES]; /* the present run, for messages; the test fills the text in */
 extern unsigned findings;             /* number of findings; the test sets the number to 0 */
+/* Prints the text behind run_text. */
+void run_say(const char *fmt, va_list ap);
 /* Counts a finding, and prints the text behind run_text unless 25 findings were printed already. */
 void finding_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

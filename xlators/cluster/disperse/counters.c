@@ -350,7 +350,8 @@ forget_good(struct ec_hold *h)
 }
 
 /* Returns whether a change needs to know which of the children that are left are good. While all children are
- * there, one that is behind has a lower version already. */
+ * there, one that is behind has a lower version already. The question changes nothing, so a death after it
+ * leaves nothing. */
 static bool
 must_ask_versions(const struct disperse *d, const struct ec_hold *h, unsigned needs)
 {

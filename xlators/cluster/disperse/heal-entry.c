@@ -452,8 +452,8 @@ make_missing_objects(struct ec_name *n, struct inode *inode, const struct iatt *
     int ret = without ? judge_half_removed(n, without, inode, &is_half_removed) : 0;
     if (ret)
         return ret;
-    if (is_half_removed)
-        return remove_rests(n, n->h->op.d->all & ~without, inode);
+    if (is_half_removed) /* a child that may have the file under another name decides first */
+        return err ? err : remove_rests(n, n->h->op.d->all & ~without, inode);
     ret = make_objects_on(n, without, inode, a);
     return ret ? ret : err;
 }

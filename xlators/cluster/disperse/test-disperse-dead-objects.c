@@ -27,18 +27,6 @@ static const char *const paths[] = {"/a",   "/b",   "/a/x", "/a/d", "/a/e", "/a/
                                     "/b/y", "/a/n", "/b/n", "/a/n/z", "/b/n/z"};
 enum { PATHS = sizeof paths / sizeof paths[0] };
 
-static struct inode *
-inode_of(const char *path)
-{
-    for (unsigned i = 0; i < count; i++) {
-        struct inode *inode = scene_inode(i, path);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
 static const char *folder, *name, *folder2, *name2;
 
 static void
@@ -47,7 +35,7 @@ fill_new(struct call_stack *stk)
     static unsigned char serial;
     struct gfid gfid = {.b = {0xdd, [15] = ++serial}};
 
-    stk->call.loc = (struct loc){.parent = inode_of(folder), .name = name};
+    stk->call.loc = (struct loc){.parent = scene_inode_of(folder), .name = name};
     stk->call.mode = 0755 | (stk->call.fop == FOP_mknod ? S_IFREG : 0);
     stk->call.flags = O_RDWR | O_CREAT;
     stk->call.name2 = "target";
@@ -70,7 +58,7 @@ fill_content(struct call_stack *stk)
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     memset(payload, name[0], sizeof payload);
-    struct inode *inode = inode_of(path);
+    struct inode *inode = scene_inode_of(path);
     stk->call.fd = fd_new_anonymous(inode, NULL);
     inode_unref(inode);
     stk->call.payload[0] = (struct iovec){payload, sizeof payload};
@@ -137,11 +125,12 @@ fill_name(struct call_stack *stk)
     char path[STORED_TEXT_MAX];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    stk->call.loc = (struct loc){.parent = inode_of(folder), .name = name, .inode = inode_of(path)};
+    stk->call.loc = (struct loc){.parent = scene_inode_of(folder), .name = name};
+    stk->call.loc.inode = scene_inode_of(path);
     if (name2)
-        stk->call.loc2 = (struct loc){.parent = inode_of(folder2), .name = name2};
+        stk->call.loc2 = (struct loc){.parent = scene_inode_of(folder2), .name = name2};
     snprintf(path, sizeof path, "%s/%s", folder2 ? folder2 : "", name2 ? name2 : "");
-    stk->call.loc2.inode = name2 && stk->call.fop == FOP_rename ? inode_of(path) : NULL;
+    stk->call.loc2.inode = name2 && stk->call.fop == FOP_rename ? scene_inode_of(path) : NULL;
 }
 
 static void
@@ -150,7 +139,7 @@ fill_attributes(struct call_stack *stk)
     char path[STORED_TEXT_MAX];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    stk->call.loc.inode = inode_of(path);
+    stk->call.loc.inode = scene_inode_of(path);
     stk->call.stbuf.mode = 0600;
     stk->call.valid = SETATTR_MODE;
     stk->call.dict = dict_new(&stk->arena);
@@ -252,7 +241,7 @@ static const char *read_path;
 static void
 fill_read_path(struct call_stack *stk)
 {
-    struct inode *inode = inode_of(read_path);
+    struct inode *inode = scene_inode_of(read_path);
 
     stk->call.fd = fd_new_anonymous(inode, NULL);
     inode_unref(inode);

@@ -78,13 +78,7 @@ static char fill_byte;
 static inline struct inode *
 file_inode(void)
 {
-    for (unsigned i = 0; i < CHILDREN; i++) {
-        struct inode *inode = scene_inode(i, "/f");
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
+    return scene_inode_of("/f");
 }
 
 static inline void

@@ -45,13 +45,7 @@ static uint64_t offset, bytes;
 static struct inode *
 file_inode(void)
 {
-    for (unsigned i = 0; i < CHILDREN; i++) {
-        struct inode *inode = scene_inode(i, "/f");
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
+    return scene_inode_of("/f");
 }
 
 static void

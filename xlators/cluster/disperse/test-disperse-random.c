@@ -37,13 +37,10 @@ story(const char *fmt, ...)
 {
     va_list ap;
 
-    if (!tells_story)
-        return;
-    fprintf(stderr, "%s: ", run_text);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    if (tells_story)
+        run_say(fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\n");
 }
 
 /* ---- what the caller was told ---------------------------------------------------------------- */
@@ -177,18 +174,6 @@ end(bool dies)
 }
 
 static struct inode *
-inode_of(const char *path)
-{
-    for (unsigned i = 0; i < count; i++) {
-        struct inode *inode = scene_inode(i, path);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
-static struct inode *
 inode_of_object(const struct object *o)
 {
     struct iatt a = {.gfid = o->gfid, .mode = o->is_folder ? S_IFDIR : S_IFREG};
@@ -199,6 +184,7 @@ inode_of_object(const struct object *o)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static unsigned path, path2; /* of the call */
+static unsigned serial; /* of the seed's objects */
 static struct gfid new_gfid;
 static uint32_t new_mode;
 
@@ -210,7 +196,7 @@ fill_call(struct call_stack *stk)
     const struct object *o = told.at[path] >= 0 ? &told.object[told.at[path]] : NULL;
     const struct object *target = told.at[path2] >= 0 ? &told.object[told.at[path2]] : NULL;
 
-    c->loc = (struct loc){.parent = inode_of(folders[path / NAMES]), .name = names[path % NAMES]};
+    c->loc = (struct loc){.parent = scene_inode_of(folders[path / NAMES]), .name = names[path % NAMES]};
     c->loc.inode = o ? inode_of_object(o) : NULL;
     switch (c->fop) {
     case FOP_create:
@@ -221,7 +207,8 @@ fill_call(struct call_stack *stk)
         break;
     case FOP_rename:
     case FOP_link:
-        c->loc2 = (struct loc){.parent = inode_of(folders[path2 / NAMES]), .name = names[path2 % NAMES]};
+        c->loc2.parent = scene_inode_of(folders[path2 / NAMES]);
+        c->loc2.name = names[path2 % NAMES];
         c->loc2.inode = c->fop == FOP_rename && target ? inode_of_object(target) : NULL;
         break;
     case FOP_setattr:
@@ -382,7 +369,6 @@ note_torn(enum fop fop)
 static bool
 make_call(const struct fault *f)
 {
-    static unsigned serial;
     enum fop fop = choose_call();
 
     if (fop == FOP_null)
@@ -761,7 +747,7 @@ volume_make(void)
 
     count = layouts[n].count;
     redundancy = layouts[n].redundancy;
-    down = missed = 0;
+    down = missed = serial = 0;
     scene_clear(count, false);
     memset(note_counts, 0, sizeof note_counts);
     for (unsigned p = 0; p < PATHS; p++)

@@ -23,25 +23,13 @@ begin(void)
     scene_begin(&cluster_disperse_xlator, options);
 }
 
-static struct inode *
-inode_of(const char *path)
-{
-    for (unsigned i = 0; i < count; i++) {
-        struct inode *inode = scene_inode(i, path);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
 static void
 fill_make(struct call_stack *stk)
 {
     static unsigned char serial;
     struct gfid gfid = {.b = {0xdd, [15] = ++serial}};
 
-    stk->call.loc = (struct loc){.parent = inode_of(new_folder), .name = new_name};
+    stk->call.loc = (struct loc){.parent = scene_inode_of(new_folder), .name = new_name};
     stk->call.mode = 0755;
     stk->call.flags = O_RDWR | O_CREAT;
     must(dict_set_gfid(stk->call.xdata, DICT_KEY_GFID_REQ, &gfid) == 0);
@@ -59,7 +47,7 @@ static void
 fill_bytes(struct call_stack *stk)
 {
     static char payload[FILE_BYTES];
-    struct inode *inode = inode_of(is_folder ? "/a/x/f" : "/a/x");
+    struct inode *inode = scene_inode_of(is_folder ? "/a/x/f" : "/a/x");
 
     memset(payload, fill_byte, sizeof payload);
     stk->call.fd = fd_new_anonymous(inode, NULL);
@@ -79,8 +67,9 @@ write_bytes(char byte)
 static void
 fill_rename(struct call_stack *stk)
 {
-    stk->call.loc = (struct loc){.parent = inode_of("/a"), .name = "x", .inode = inode_of("/a/x")};
-    stk->call.loc2 = (struct loc){.parent = inode_of(new_folder), .name = "y"};
+    stk->call.loc = (struct loc){.parent = scene_inode_of("/a"), .name = "x"};
+    stk->call.loc.inode = scene_inode_of("/a/x");
+    stk->call.loc2 = (struct loc){.parent = scene_inode_of(new_folder), .name = "y"};
 }
 
 static void
@@ -94,7 +83,7 @@ heal_folder_go(void *inode)
 static void
 heal(const char *path)
 {
-    struct inode *inode = inode_of(path);
+    struct inode *inode = scene_inode_of(path);
 
     if (inode)
         must(coro_run(heal_folder_go, inode) == 0);
@@ -115,7 +104,7 @@ children_with(const char *path)
 static void
 fill_read_renamed(struct call_stack *stk)
 {
-    struct inode *inode = inode_of(path_of_new);
+    struct inode *inode = scene_inode_of(path_of_new);
 
     stk->call.fd = fd_new_anonymous(inode, NULL);
     inode_unref(inode);
@@ -282,8 +271,9 @@ fill_move(struct call_stack *stk)
     char path[STORED_TEXT_MAX];
 
     snprintf(path, sizeof path, "%s/%s", from_folder, from_name);
-    stk->call.loc = (struct loc){.parent = inode_of(from_folder), .name = from_name, .inode = inode_of(path)};
-    stk->call.loc2 = (struct loc){.parent = inode_of(to_folder), .name = to_name};
+    stk->call.loc = (struct loc){.parent = scene_inode_of(from_folder), .name = from_name};
+    stk->call.loc.inode = scene_inode_of(path);
+    stk->call.loc2 = (struct loc){.parent = scene_inode_of(to_folder), .name = to_name};
 }
 
 static void
@@ -364,22 +354,47 @@ lose_name(unsigned child, const char *folder, const char *name)
     o->stat.mode = 0;
 }
 
-/* A mount dies in the UNLINK of a file, which child 0 has done. 3+1 children. Child 3 was away
- *      0: while the file's bytes changed: too few children have them, and the file goes
- *      1: while only the folder changed: the file stays
- *      2: as 1, but then a second mount dies in a raise of the version that child 1 alone has made */
-START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
+/* Makes a set of `all` children, of which `r` may be lost, with the folder /a and the file /a/x. */
+static void
+file_begin(unsigned all, unsigned r)
 {
-    count = WIDE;
+    count = all;
+    redundancy = r;
     is_folder = false;
     findings = 0;
-    snprintf(run_text, sizeof run_text, "case %d", _i);
     scene_clear(count, false);
     begin();
     make(FOP_mkdir, "/", "a");
     make(FOP_create, "/a", "x");
     write_bytes('o');
     scene_run(5000);
+}
+
+/* Heals. The file goes from all children, or is whole. */
+static void
+heal_half_removed(bool goes)
+{
+    for (unsigned pass = 0; pass < 3; pass++)
+        heal("/a");
+    scene_run(10000);
+    if (goes)
+        ck_assert_uint_eq(children_with("/a/x"), 0);
+    else
+        check_renamed("/a/x", "/none", false);
+    ck_assert_uint_eq(children_with("/a/other"), count);
+    ck_assert_uint_eq(findings, 0);
+    scene_run(5000);
+    scene_end();
+}
+
+/* A mount dies in the UNLINK of a file, which child 0 has done. 3+1 children. Child 3 was away
+ *      0: while the file's bytes changed: too few children have them, and the file goes
+ *      1: while only the folder changed: the file stays
+ *      2: as 1, but then a second mount dies in a raise of the version that child 1 alone has made */
+START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
+{
+    snprintf(run_text, sizeof run_text, "case %d", _i);
+    file_begin(WIDE, 1);
     scene_child_down(3);
     scene_run(0);
     make(FOP_create, "/a", "other");
@@ -398,17 +413,7 @@ START_TEST(a_file_that_a_dead_mount_has_half_removed_goes_or_is_whole)
     }
     scene_child_up(3);
     scene_run(0);
-    for (unsigned pass = 0; pass < 3; pass++)
-        heal("/a");
-    scene_run(10000);
-    if (_i)
-        check_renamed("/a/x", "/none", false);
-    else
-        ck_assert_uint_eq(children_with("/a/x"), 0);
-    ck_assert_uint_eq(children_with("/a/other"), count);
-    ck_assert_uint_eq(findings, 0);
-    scene_run(5000);
-    scene_end();
+    heal_half_removed(!_i);
 }
 END_TEST
 
@@ -416,16 +421,7 @@ END_TEST
  * child 0. While one of the two is away, nothing shows this, and the heal of the folder waits. */
 START_TEST(a_file_that_may_be_half_removed_waits_for_all_children)
 {
-    count = 6;
-    redundancy = 2;
-    is_folder = false;
-    findings = 0;
-    scene_clear(count, false);
-    begin();
-    make(FOP_mkdir, "/", "a");
-    make(FOP_create, "/a", "x");
-    write_bytes('o');
-    scene_run(5000);
+    file_begin(6, 2);
     scene_child_down(4);
     scene_child_down(5);
     scene_run(0);
@@ -440,14 +436,7 @@ START_TEST(a_file_that_may_be_half_removed_waits_for_all_children)
     ck_assert_uint_eq(children_with("/a/x"), 5);
     scene_child_up(5);
     scene_run(0);
-    for (unsigned pass = 0; pass < 3; pass++)
-        heal("/a");
-    scene_run(10000);
-    ck_assert_uint_eq(children_with("/a/x"), 0);
-    ck_assert_uint_eq(children_with("/a/other"), count);
-    ck_assert_uint_eq(findings, 0);
-    scene_run(5000);
-    scene_end();
+    heal_half_removed(true);
 }
 END_TEST
 

@@ -36,18 +36,6 @@ static const char *payload;
 static uint64_t offset;
 static uint8_t new_number;
 
-static struct inode *
-inode_of(const char *path)
-{
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct inode *inode = scene_inode(i, path);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
 static struct loc
 loc_of(const char *path)
 {
@@ -55,7 +43,7 @@ loc_of(const char *path)
     char dir[64];
 
     snprintf(dir, sizeof dir, "%.*s", (int)(name - path), path);
-    return (struct loc){.parent = inode_of(dir), .name = name};
+    return (struct loc){.parent = scene_inode_of(dir), .name = name};
 }
 
 static void
@@ -73,7 +61,7 @@ fill_name(struct call_stack *stk)
 static void
 fill_link(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.loc2 = loc_of(path_b);
 }
 
@@ -87,7 +75,7 @@ fill_rename(struct call_stack *stk)
 static void
 fill_open(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.flags = (uint32_t)offset;
 }
 
@@ -104,7 +92,7 @@ fill_write(struct call_stack *stk)
 static void
 fill_truncate(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.offset = offset;
 }
 
@@ -118,7 +106,7 @@ fill_ftruncate(struct call_stack *stk)
 static void
 fill_setattr(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.stbuf.mode = 0640;
     stk->call.stbuf.uid = 77;
     stk->call.valid = SETATTR_MODE | SETATTR_UID;
@@ -127,7 +115,7 @@ fill_setattr(struct call_stack *stk)
 static void
 fill_setxattr(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.dict = dict_new(&stk->arena);
     must(dict_set_text(stk->call.dict, "user.a", DICT_PTR, "value", 5) == 0);
 }
@@ -135,7 +123,7 @@ fill_setxattr(struct call_stack *stk)
 static void
 fill_warm(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.dict = dict_new(&stk->arena);
     must(dict_set_text(stk->call.dict, "user.warm", DICT_PTR, "1", 1) == 0);
 }
@@ -143,7 +131,7 @@ fill_warm(struct call_stack *stk)
 static void
 fill_removexattr(struct call_stack *stk)
 {
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
     stk->call.name = "user.old";
 }
 
@@ -308,7 +296,7 @@ static void
 fill_known_object(struct call_stack *stk)
 {
     fill_name(stk);
-    stk->call.loc.inode = inode_of(path_a);
+    stk->call.loc.inode = scene_inode_of(path_a);
 }
 
 static int

@@ -24,25 +24,13 @@ static const char *path;
 static const char *xattr_name;
 static uint32_t lock_command, lock_type;
 
-static struct inode *
-inode_of(const char *name)
-{
-    for (unsigned i = 0; i < scene.count; i++) {
-        struct inode *inode = scene_inode(i, name);
-
-        if (inode)
-            return inode;
-    }
-    return NULL;
-}
-
 /* For each kind of call: the object or the fd, and arguments that the call needs. */
 static void
 fill_object(struct call_stack *stk)
 {
     static const uint8_t owner[8] = {7};
 
-    stk->call.loc.inode = inode_of(path);
+    stk->call.loc.inode = scene_inode_of(path);
     if (fop_info[stk->call.fop].traits & FOP_BY_FD)
         stk->call.fd = fd_ref(scene.fd);
     stk->call.size = 4096;
@@ -212,7 +200,7 @@ END_TEST
 static void
 fill_foreign_fd(struct call_stack *stk)
 {
-    struct inode *inode = inode_of(path);
+    struct inode *inode = scene_inode_of(path);
 
     stk->call.fd = fd_new(inode, NULL, O_RDONLY, S_ISDIR(inode->type));
     stk->call.size = 4096;
